@@ -42,6 +42,7 @@
 
 #include "magazine/cpu.h"
 #include "umem/base/page_map.h"
+#include "umem/cache/import.h"
 #include "umem/cache/cache.h"
 #include "umem/debug/debug.h"
 #include "umem/rcu/defer.h"

@@ -12,6 +12,7 @@
 #include "tests/unit/hooks.h"
 #include "tests/unit/stay.h"
 #include "umem/cache/cache.h"
+#include "umem/cache/import.h"
 #include "umem/debug/debug.h"
 #include "umem/umem.h"
 #include "vmem/heap.h"

@@ -87,164 +87,9 @@ cache_drain(struct umem_cache *cache)
 	return all;
 }
 
-static cold_path void
-refuse_chunk(struct umem_cache *cache, void *chunk)
-{
-	slab_give_raw(&cache->slabs, chunk);
-	__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
-}
-
-static bool
-construct_chunk(struct umem_cache *cache, void *chunk)
-{
-	bool is_constructed;
-
-	if (cache->construct == NULL)
-		return true;
-	if (unlikely(cache->slabs.is_annotated))
-		checker_unpoison(chunk, cache->bufsize, /* defined */ false);
-	is_constructed =
-	    cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0;
-	if (unlikely(cache->slabs.is_annotated))
-		checker_poison(chunk, cache->bufsize);
-	return is_constructed;
-}
-
 /*
- * Returns a piece that is in no slab, and so is a segment of the arena.  If it
- * is no segment either, vmem_xfree() reports that, with the gate open.
- */
-static void
-piece_to_arena(struct umem_cache *cache, void *piece)
-{
-	vmem_t *arena = cache->slabs.source;
-
-	if (likely(vmem_piece_free(arena, piece, cache->bufsize)))
-		return;
-	cache_open_gate(cache);
-	vmem_xfree(arena, piece, cache->bufsize);
-	cache_close_gate(cache);
-}
-
-static void
-objects_to_slabs(
-    struct umem_cache *cache, void **objects, unsigned n, const char *function)
-{
-	enum slab_fault fault;
-	void *bad = NULL;
-
-	if (unlikely(cache->import != NULL)) {
-		import_give(cache, objects, n, function);
-		return;
-	}
-	while (unlikely((fault = slab_give(&cache->slabs, objects, n, &bad)) !=
-			SLAB_FINE)) {
-		if (!cache->slabs.is_quantum || fault != SLAB_FOREIGN) {
-			cache_open_gate(cache);
-			misuse_slab(function, cache, bad, fault);
-		}
-		/* The objects before it have been returned. */
-		while (*objects != bad)
-			objects++, n--;
-		objects++, n--;
-		piece_to_arena(cache, bad);
-	}
-}
-
-/* Takes one object from the slabs, and constructs it if it is raw. */
-static void *
-alloc_one(struct umem_cache *cache)
-{
-	bool raw;
-	void *chunk;
-
-	if (unlikely(cache->import != NULL))
-		return import_take(cache);
-	chunk = slab_take_one(&cache->slabs, &raw);
-	if (chunk == NULL || !raw)
-		return chunk;
-	if (!construct_chunk(cache, chunk)) {
-		refuse_chunk(cache, chunk);
-		return NULL;
-	}
-	slab_constructed(&cache->slabs, chunk);
-	return chunk;
-}
-
-/*
- * A class counts as large from this object size on, in bytes: its memory is
- * worth more than the work of finding it.
- */
-#define LARGE_CLASS_MIN (128 * KIB)
-
-/* Does this CPU cache more of all large classes than the target? */
-static bool
-large_classes_exceed_target(unsigned first)
-{
-	size_t bytes = 0;
-
-	for (unsigned c = first; c <= size_classes.n; c++) {
-		struct umem_cache *cache = class_cache_if_made(c);
-
-		if (cache != NULL && cache->has_magazines)
-			bytes += magazine_rounds_estimate(&cache->mag) *
-				 size_classes.bytes[c];
-	}
-	return bytes > idle_target(heap_committed());
-}
-
-/*
- * Flushes the large classes when one of them is empty and together they cache
- * too much, so that their slabs can be merged for the request.  This avoids new
- * memory, which costs a page fault for each page.  Objects that were idle while
- * the heap grew have been flushed before (cache_reclaim_idle()): lists and
- * tables that grow leave one object of each size behind.
- */
-static void
-flush_large_classes(void)
-{
-	unsigned first = size_class_of(LARGE_CLASS_MIN);
-
-	if (!large_classes_exceed_target(first))
-		return;
-	for (unsigned c = first; c <= size_classes.n; c++) {
-		struct umem_cache *cache = class_cache_if_made(c);
-		struct magazine *chain;
-
-		if (cache == NULL || !cache->has_magazines ||
-		    magazine_rounds_estimate(&cache->mag) == 0)
-			continue;
-		magazine_take_near(&cache->mag, &chain);
-		cache_flush(cache, chain);
-		slab_reap(&cache->slabs, 0);
-	}
-}
-
-/*
- * A refill takes this part of the free pieces, divided by the number of CPUs.
- */
-#define PIECES_PART 4
-
-/*
- * Returns how many pieces to take from the slabs, at most want: so few that
- * other threads find some before the pieces run short.
- */
-static unsigned
-pieces_want(struct umem_cache *cache, unsigned want)
-{
-	struct slab_store *slabs = &cache->slabs;
-	size_t total = slab_total(slabs), used = slab_used(slabs);
-	size_t n = vmem_free_estimate(slabs->source) / cache->bufsize;
-
-	if (used < total && n != SIZE_MAX)
-		n += total - used;
-	n = n / PIECES_PART / cpu_layer.nrun + 1;
-	return want < n ? want : (unsigned)n;
-}
-
-/*
- * Takes up to want objects from the slabs: one to return, the others in a
- * magazine.  Returns NULL if there is no memory.
+ * Takes up to want objects from the backend: one to return, the others in a
+ * magazine.  Returns NULL if there is no memory, or no object is ready.
  */
 static void *
 fill_magazine(struct umem_cache *cache, unsigned want)
@@ -253,8 +98,9 @@ fill_magazine(struct umem_cache *cache, unsigned want)
 	void *object, **rounds = &object;
 	unsigned n;
 
-	if (unlikely(cache->slabs.is_quantum))
-		want = pieces_want(cache, want);
+	want = cache->backend->nready(cache, want);
+	if (want == 0)
+		return NULL;
 	if (want > 1) {
 		mag = magazine_empty(&cache->mag);
 		if (mag == NULL)
@@ -263,7 +109,7 @@ fill_magazine(struct umem_cache *cache, unsigned want)
 		if (want > mag->capacity)
 			want = mag->capacity;
 	}
-	n = slab_take(&cache->slabs, rounds, want);
+	n = cache->backend->take(cache, rounds, want);
 	probe_fire(umem, refill, &cache->mag, cache->name, want, n);
 	if (n != 0)
 		object = rounds[n - 1];
@@ -284,31 +130,19 @@ fill_magazine(struct umem_cache *cache, unsigned want)
 static void *
 refill(struct umem_cache *cache, unsigned want)
 {
-	void *object = NULL;
+	void *object = fill_magazine(cache, want);
 
-	if (unlikely(cache->import != NULL))
-		return import_refill(cache, want);
-	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
-		flush_large_classes();
-	/*
-	 * A cache that constructs objects cannot fill a magazine before the
-	 * slabs have constructed objects.
-	 */
-	if (!cache->slabs.constructs || slab_nready(&cache->slabs) != 0)
-		object = fill_magazine(cache, want);
-	if (object == NULL)
-		object = alloc_one(cache);
-	return object;
+	return object != NULL ? object : cache->backend->take_one(cache, want);
 }
 
-/* Bypasses the magazines: allocates an object from its slab. */
+/* Bypasses the magazines: takes one object from the backend. */
 static void *
 alloc_bypass(struct umem_cache *cache)
 {
 	void *object;
 
 	cache_close_gate(cache);
-	object = alloc_one(cache);
+	object = cache->backend->take_one(cache, 1);
 	cache_open_gate(cache);
 	return object;
 }
@@ -400,7 +234,7 @@ cache_alloc_slow(struct umem_cache *cache, unsigned *work)
 static void
 flush_one(struct umem_cache *cache, struct magazine *mag, const char *function)
 {
-	objects_to_slabs(cache, mag->round, mag->nrounds, function);
+	cache->backend->give(cache, mag->round, mag->nrounds, function);
 	mag->nrounds = 0;
 	magazine_delete(mag);
 }
@@ -457,7 +291,7 @@ magazine_for_cold_cpu(struct umem_cache *cache)
 
 	if (cache->slabs.layout.chunk >= CACHE_LINE ||
 	    cache->slabs.constructs || cache->slabs.is_quantum ||
-	    cache->import != NULL || likely(!magazine_is_cold(&cache->mag)))
+	    likely(!magazine_is_cold(&cache->mag)))
 		return NULL;
 	mag = magazine_new(&cache->mag);
 	if (mag != NULL)
@@ -466,12 +300,12 @@ magazine_for_cold_cpu(struct umem_cache *cache)
 	return mag;
 }
 
-/* Bypasses the magazines: returns an object to its slab. */
+/* Bypasses the magazines: gives an object to the backend. */
 static void
 free_bypass(struct umem_cache *cache, void *object, const char *function)
 {
 	cache_close_gate(cache);
-	objects_to_slabs(cache, &object, 1, function);
+	cache->backend->give(cache, &object, 1, function);
 	cache_open_gate(cache);
 }
 
@@ -521,7 +355,7 @@ free_missed(struct umem_cache *cache, void *object, const char *function,
 
 	if (unlikely(cache->mag.hot == cpu_header_none()))
 		return free_direct(cache, object, function);
-	if (cache->slabs.source == NULL && cache->import == NULL) {
+	if (cache->has_heap_slabs) {
 		enum slab_fault fault = slab_round_fault(&cache->slabs, object);
 
 		if (unlikely(fault != SLAB_FINE))
@@ -563,18 +397,6 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *function,
 	return free_missed(cache, object, function, work);
 }
 
-static void
-reap_slabs(struct umem_cache *cache)
-{
-	if (cache->import != NULL) {
-		import_reap(cache);
-		return;
-	}
-	cache_close_gate(cache);
-	slab_reap(&cache->slabs, 0);
-	cache_open_gate(cache);
-}
-
 /*
  * True if single calls only move objects, without debugging.  Then bulk calls
  * may move magazines.
@@ -585,18 +407,6 @@ moves_in_bulk(const struct umem_cache *cache)
 	return cache->mag.hot != cpu_header_none();
 }
 
-/* Bypasses the magazines: takes up to n constructed objects from the slabs. */
-static unsigned
-slab_get_bulk(struct umem_cache *cache, void **objects, unsigned n)
-{
-	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
-		flush_large_classes();
-	magazine_refilled(&cache->mag);
-	return unlikely(cache->import != NULL)
-		   ? import_take_bulk(cache, objects, n)
-		   : slab_take(&cache->slabs, objects, n);
-}
-
 size_t
 cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
 {
@@ -605,9 +415,9 @@ cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
 
 	if (likely(moves_in_bulk(cache))) {
 		got = magazine_get_bulk(&cache->mag, objects, want);
-		if (got == 0 && (!cache->slabs.constructs ||
-				    slab_nready(&cache->slabs) != 0)) {
-			got = slab_get_bulk(cache, objects, want);
+		if (got == 0) {
+			magazine_refilled(&cache->mag);
+			got = cache->backend->take_bulk(cache, objects, want);
 			work = WORK_POLL;
 		}
 	}
@@ -686,7 +496,7 @@ void
 cache_reap(struct umem_cache *cache)
 {
 	cache_drain(cache);
-	reap_slabs(cache);
+	cache->backend->reap(cache);
 }
 
 void
@@ -698,13 +508,6 @@ cache_drain_idle(struct umem_cache *cache)
 		magazine_drain_all(&cache->mag, &chain);
 		cache_flush(cache, chain);
 	}
-	slab_reap(&cache->slabs, 0);
-}
-
-void *
-cache_take_idle(struct umem_cache *cache)
-{
-	return alloc_one(cache);
 }
 
 /*
@@ -727,27 +530,6 @@ slab_lock_counts(struct umem_cache *cache)
 	return since;
 }
 
-/*
- * Releases empty slabs if the use of the cache has not grown.  Returns true if
- * a later call may find more.
- */
-static bool
-update_empty(struct umem_cache *cache)
-{
-	size_t nused = slab_used(&cache->slabs);
-	bool shrinks = nused <= cache->nused_at_update;
-
-	if (cache->import != NULL)
-		return import_update(cache);
-	cache->nused_at_update = nused;
-	/* Constructing the objects again may cost more than their memory. */
-	if (cache->slabs.constructs || cache->slabs.is_type_stable)
-		return slab_reap_unused(&cache->slabs);
-	if (shrinks)
-		reap_slabs(cache);
-	return false;
-}
-
 bool
 cache_update(struct umem_cache *cache, bool may_call)
 {
@@ -761,8 +543,7 @@ cache_update(struct umem_cache *cache, bool may_call)
 	 * Flushing objects may release slabs of a source, or resources, which
 	 * calls the program.
 	 */
-	if (cache->calls_out && !may_call &&
-	    (cache->slabs.source != NULL || cache->import != NULL))
+	if (cache->calls_out && !may_call && !cache->has_heap_slabs)
 		return false;
 	if (cache->has_magazines) {
 		cache_close_gate(cache);
@@ -772,7 +553,7 @@ cache_update(struct umem_cache *cache, bool may_call)
 	}
 	busy = chain != NULL;
 	if (may_call || !cache->calls_out)
-		busy |= update_empty(cache);
+		busy |= cache->backend->update(cache);
 	return busy;
 }
 
@@ -822,9 +603,9 @@ cache_depot_bytes(struct umem_cache *cache)
 	 * cache_walk_beside_worker() must not do.  Memory of a type-stable
 	 * cache comes too late for the request.
 	 */
-	if (!cache->has_magazines || cache->slabs.source != NULL ||
-	    cache->import != NULL || cache->slabs.is_type_stable ||
-	    cache->construct != NULL || cache->destruct != NULL)
+	if (!cache->has_magazines || !cache->has_heap_slabs ||
+	    cache->slabs.is_type_stable || cache->construct != NULL ||
+	    cache->destruct != NULL)
 		return 0;
 	return magazine_in_depot(&cache->mag);
 }

@@ -3,7 +3,6 @@
 #define UMEM_CACHE_H
 
 #include "magazine/magazine.h"
-#include "umem/cache/import.h"
 #include "umem/cache/limit.h"
 #include "umem/cache/quarantine.h"
 #include "umem/cache/reserve.h"
@@ -18,6 +17,61 @@ enum tally {
 	TALLY_HOLES,
 	TALLIES
 };
+
+struct umem_cache;
+
+/*
+ * The functions by which a cache gets objects that its magazines do not have:
+ * from slabs (slab_backend.c), pieces of an arena (slab_backend.c), or
+ * functions of the program (import.c).
+ */
+struct cache_backend {
+	/*
+	 * NULL, or close and open the gate that excludes moves of batches
+	 * between magazines and the backend; see vmem/quantum.c.
+	 */
+	void (*close_gate)(struct umem_cache *cache);
+	void (*open_gate)(struct umem_cache *cache);
+	/*
+	 * Returns how many of want objects take() should be asked for; 0 if it
+	 * has none.  Racy.
+	 */
+	unsigned (*nready)(struct umem_cache *cache, unsigned want);
+	/*
+	 * take() takes up to n objects that are constructed, with the gate
+	 * closed, and returns their number.  take_bulk() is for a bulk request,
+	 * with the gate open.
+	 */
+	unsigned (*take)(struct umem_cache *cache, void **objects, unsigned n);
+	unsigned (*take_bulk)(
+	    struct umem_cache *cache, void **objects, unsigned n);
+	/*
+	 * Takes one object, and constructs it if necessary; may have others
+	 * ready then for take(), up to want in all.  Returns NULL if there is
+	 * no memory or the program has refused.  The gate is closed.
+	 */
+	void *(*take_one)(struct umem_cache *cache, unsigned want);
+	/*
+	 * Gives n objects back, with the gate closed.  Ends the program after
+	 * misuse, with a message that names function.
+	 */
+	void (*give)(struct umem_cache *cache, void **objects, unsigned n,
+	    const char *function);
+	/* Releases all memory or resources that are not in use. */
+	void (*reap)(struct umem_cache *cache);
+	/*
+	 * Releases those that were not used since the last call.  Returns true
+	 * if a later call may find more.
+	 */
+	bool (*update)(struct umem_cache *cache);
+	/*
+	 * Ends the backend after the magazines were drained.  Returns false if
+	 * objects are in use.
+	 */
+	bool (*end)(struct umem_cache *cache);
+};
+
+extern hidden const struct cache_backend slab_backend, quantum_backend;
 
 /* Keys: [I] set at creation, [a] atomic, [l] cache_list_lock */
 struct umem_cache {
@@ -37,10 +91,17 @@ struct umem_cache {
 	unsigned flags;    /* [I] UMC_* */
 	unsigned debug;    /* [I] UMF_*; see debug.h */
 	bool calls_out;    /* [I] releasing a slab calls the program */
-	/* [I] The source of an import cache, which has no slabs; or NULL. */
-	struct import *import;
-	bool tagged;       /* [I] a struct buftag follows each buffer */
-	size_t tag_offset; /* [I] of the tag in a chunk */
+	/*
+	 * [I] Freeing an object may call the program: release() of an import
+	 * cache with a limit of idle resources, the destructor of a cache with
+	 * patterns, or a function of a source.
+	 */
+	bool free_calls_out;
+	bool has_heap_slabs;                 /* [I] its slabs are of the heap */
+	const struct cache_backend *backend; /* [I] */
+	struct import *import; /* [I] the resources of an import cache */
+	bool tagged;           /* [I] a struct buftag follows each buffer */
+	size_t tag_offset;     /* [I] of the tag in a chunk */
 	/* [I] Bytes behind the requested size that must not change, at most. */
 	size_t slack_most;
 	/* [I] Bytes of a free buffer that hold a pattern, and the pattern. */
@@ -145,39 +206,30 @@ class_zero(void)
 	return class_cache_if_made(size_classes.n + 1);
 }
 
-/* Creates a quantum cache, which never writes to the pieces of its arena. */
-struct umem_cache *cache_create_quantum(
-    const char *name, size_t bytes, size_t quantum, vmem_t *arena);
-
 /*
- * Creates a cache for import.c, which supplies its resources.  Returns NULL if
- * there is no memory.
+ * Creates a cache from the template.  For a size class, the caller holds
+ * cache_list_lock; otherwise not.  Returns NULL if there is no memory.
  */
-struct umem_cache *cache_create_import(
-    const char *name, struct import *import, unsigned flags);
+struct umem_cache *cache_create(const char *name,
+    const struct slab_layout *layout, vmem_t *source,
+    const struct umem_cache *template);
 
 /*
- * Close and open the gate of a quantum cache's arena; see vmem/quantum.c.
- * Every function that moves a batch of pieces of such a cache does so with the
- * gate closed.  For an import cache they close and open its own gate; see
- * import.c.  For other caches they do nothing.
+ * Close and open the gate of the backend, if it has one.  Every function that
+ * moves a batch of objects of such a cache does so with the gate closed.
  */
 static inline void
 cache_close_gate(struct umem_cache *cache)
 {
-	if (unlikely(cache->slabs.is_quantum))
-		vmem_gate_close(cache->slabs.source);
-	else if (unlikely(cache->import != NULL))
-		import_gate_close(cache);
+	if (unlikely(cache->backend->close_gate != NULL))
+		cache->backend->close_gate(cache);
 }
 
 static inline void
 cache_open_gate(struct umem_cache *cache)
 {
-	if (unlikely(cache->slabs.is_quantum))
-		vmem_gate_open(cache->slabs.source);
-	else if (unlikely(cache->import != NULL))
-		import_gate_open(cache);
+	if (unlikely(cache->backend->open_gate != NULL))
+		cache->backend->open_gate(cache);
 }
 
 /*
@@ -317,6 +369,12 @@ bool cache_purge_idle(struct umem_cache *cache, unsigned age, size_t *limit);
 bool cache_reclaim_idle(struct umem_cache *cache);
 
 /*
+ * A class counts as large from this object size on, in bytes: its memory is
+ * worth more than the work of finding it.
+ */
+#define LARGE_CLASS_MIN (128 * KIB)
+
+/*
  * cache_depot_bytes() returns about how many bytes of objects in the depot can
  * be reclaimed for other sizes.  It is 0 for constructed objects and for memory
  * that is not the heap's.  cache_flush_depot() reclaims them and returns the
@@ -325,9 +383,11 @@ bool cache_reclaim_idle(struct umem_cache *cache);
 size_t cache_depot_bytes(struct umem_cache *cache);
 size_t cache_flush_depot(struct umem_cache *cache);
 
-/* For quantum_cache.c, with the gate closed; see struct quantum_hooks. */
+/*
+ * Moves all cached objects to the backend, at one moment, for a shortage.  The
+ * gate is closed.
+ */
 void cache_drain_idle(struct umem_cache *cache);
-void *cache_take_idle(struct umem_cache *cache);
 
 /*
  * Flushes a chain of magazines: returns the rounds to the slabs and deletes the

@@ -106,7 +106,6 @@ umem_cache_shrink(umem_cache_t *cache)
 	cache_reap(cache);
 	cache_deferral.wake();
 	errno = saved;
-	if (cache->import != NULL)
-		return import_count(cache) != 0;
-	return slab_total(&cache->slabs) != 0;
+	/* The slabs of an import cache count only the objects in use. */
+	return slab_total(&cache->slabs) + slab_used(&cache->slabs) != 0;
 }

@@ -9,6 +9,7 @@
 #define UMEM_CACHE_CHECK_H
 
 #include "umem/cache/cache.h"
+#include "umem/cache/held.h"
 
 /*
  * Checks one cache: its members, the queue of its limit, and the pool of an

@@ -99,9 +99,9 @@ want_retire(struct slab_store *store)
 static bool
 objects_may_be_samples(const struct umem_cache *cache)
 {
-	return cache->class == 0 && cache->slabs.source == NULL &&
-	       cache->import == NULL && !cache->slabs.is_type_stable &&
-	       cache->debug == 0 && !cache->slabs.is_annotated;
+	return cache->class == 0 && cache->has_heap_slabs &&
+	       !cache->slabs.is_type_stable && cache->debug == 0 &&
+	       !cache->slabs.is_annotated;
 }
 
 /*
@@ -113,7 +113,6 @@ cache_set_up(struct umem_cache *cache, const char *name,
     const struct slab_layout *layout, vmem_t *source)
 {
 	bool constructs = cache->construct != NULL || cache->destruct != NULL;
-	unsigned rounds_most = 0;
 
 	/* If free objects hold patterns, none of them stays constructed. */
 	if ((cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0)
@@ -127,6 +126,8 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	slab_store_init(&cache->slabs, layout, source, cache->class,
 	    constructs ? destruct_chunk : NULL);
 	cache->slabs.name = cache->name;
+	cache->has_heap_slabs =
+	    cache->backend == &slab_backend && source == NULL;
 	cache->slabs.record_bytes =
 	    (uint32_t)cache_debugger.record_bytes(cache);
 	cache->slabs.is_type_stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
@@ -138,19 +139,16 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	 * A type-stable cache ends slabs only in slab_end_retired(), outside of
 	 * upkeep.
 	 */
-	cache->calls_out =
-	    cache->import != NULL ||
-	    (!cache->slabs.is_type_stable &&
-		((constructs && cache->destruct != NULL) ||
-		    (source != NULL && vmem_release_calls_program(
-					   source, heap_arena_release))));
+	cache->calls_out |=
+	    !cache->slabs.is_type_stable &&
+	    ((constructs && cache->destruct != NULL) ||
+		(source != NULL &&
+		    vmem_release_calls_program(source, heap_arena_release)));
+	cache->free_calls_out |=
+	    (cache->debug != 0 && cache->destruct != NULL) ||
+	    (source != NULL && cache->calls_out);
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
-	if (cache->import != NULL) {
-		cache->has_magazines = cache->import->has_magazines;
-		rounds_most = cache->import->rounds_most;
-		cache->mag.keeps_none = rounds_most != 0;
-	}
 	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)
 		quarantine_init(&cache->quarantine, layout->chunk);
 	/*
@@ -163,8 +161,8 @@ cache_set_up(struct umem_cache *cache, const char *name,
 		return true;
 	}
 	if (cache->class == 0 &&
-	    !magazine_layer_init(
-		&cache->mag, layout->chunk, rounds_most, CPU_GUARD_NONE))
+	    !magazine_layer_init(&cache->mag, layout->chunk,
+		cache->mag.rounds_most, CPU_GUARD_NONE))
 		return false;
 	if (cache->class != 0)
 		magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
@@ -213,12 +211,8 @@ cache_list_add_class_locked(struct umem_cache *cache)
 	list_add_tail(before, &cache->link);
 }
 
-/*
- * Creates a cache from the template.  For a size class, the caller holds
- * cache_list_lock; otherwise not.
- */
-static struct umem_cache *
-cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
+struct umem_cache *
+cache_create(const char *name, const struct slab_layout *layout, vmem_t *source,
     const struct umem_cache *template)
 {
 	struct umem_cache *cache = meta_alloc(sizeof(*cache));
@@ -318,7 +312,8 @@ static struct umem_cache *
 class_create_locked(unsigned class)
 {
 	size_t bytes = size_classes.bytes[class];
-	struct umem_cache template = {.class = class,
+	struct umem_cache template = {.backend = &slab_backend,
+	    .class = class,
 	    .bufsize = bytes,
 	    .align = bytes < 16 ? 8 : 16,
 	    .flags = UMC_INTERNAL};
@@ -337,7 +332,7 @@ class_create_locked(unsigned class)
 		return NULL;
 	if (template.debug != 0 || checker_on)
 		page_map_set_divisor(class, layout.chunk);
-	return cache_new(name.text, &layout, NULL, &template);
+	return cache_create(name.text, &layout, NULL, &template);
 }
 
 struct umem_cache *
@@ -364,8 +359,10 @@ bool
 class_zero_make(void)
 {
 	unsigned class = size_classes.n + 1;
-	struct umem_cache template = {
-	    .class = class, .align = ZERO_CHUNK, .flags = UMC_INTERNAL};
+	struct umem_cache template = {.backend = &slab_backend,
+	    .class = class,
+	    .align = ZERO_CHUNK,
+	    .flags = UMC_INTERNAL};
 	struct slab_layout layout;
 	struct umem_cache *cache;
 
@@ -376,49 +373,12 @@ class_zero_make(void)
 		return false;
 	page_map_set_divisor(class, ZERO_CHUNK);
 	lock_take(&cache_list_lock);
-	cache = cache_new("umem_alloc_0", &layout, NULL, &template);
+	cache = cache_create("umem_alloc_0", &layout, NULL, &template);
 	if (cache != NULL)
 		cache->slabs.is_unbacked = true;
 	__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
 	lock_release(&cache_list_lock);
 	return cache != NULL;
-}
-
-struct umem_cache *
-cache_create_quantum(
-    const char *name, size_t bytes, size_t quantum, vmem_t *arena)
-{
-	struct umem_cache template = {.bufsize = bytes,
-	    .align = quantum,
-	    .flags = UMC_QCACHE | UMC_NOTOUCH | UMC_INTERNAL};
-	struct slab_layout layout;
-
-	template.slabs.is_quantum = true;
-
-	/* Slabs have at least four pieces, as in the article. */
-	if (!slab_layout(&layout, bytes, quantum, align_up(4 * bytes, quantum)))
-		return NULL;
-	layout.colour_step = layout.colour_max = 0;
-	return cache_new(name, &layout, arena, &template);
-}
-
-/*
- * Size that a resource counts for, in bytes, where sizes of objects decide:
- * magazines have 6 rounds at first, and the first import is of one resource.
- */
-#define RESOURCE_BYTES 2560
-
-struct umem_cache *
-cache_create_import(const char *name, struct import *import, unsigned flags)
-{
-	/* The layout of a slab with one chunk; no such slab exists. */
-	const struct slab_layout layout = {.chunk = RESOURCE_BYTES,
-	    .slab_bytes = RESOURCE_BYTES,
-	    .nchunks = 1};
-	struct umem_cache template = {
-	    .import = import, .align = 1, .flags = flags | UMC_NOTOUCH};
-
-	return cache_new(name, &layout, /* source */ NULL, &template);
 }
 
 /*
@@ -461,7 +421,8 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
     umem_constructor_t *construct, umem_destructor_t *destruct,
     umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags)
 {
-	struct umem_cache template = {.flags = (unsigned)cflags,
+	struct umem_cache template = {.backend = &slab_backend,
+	    .flags = (unsigned)cflags,
 	    .bufsize = bufsize,
 	    .construct = construct,
 	    .destruct = destruct,
@@ -493,7 +454,7 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 	 */
 	if (source != NULL && !is_watched(&template))
 		layout.colour_step = layout.colour_max = 0;
-	cache = cache_new(name, &layout, source, &template);
+	cache = cache_create(name, &layout, source, &template);
 	if (cache == NULL)
 		errno = EAGAIN;
 	return cache;
@@ -530,13 +491,7 @@ umem_cache_destroy(umem_cache_t *cache)
 	cache_walk_unlink(cache);
 	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);
-	cache_close_gate(cache);
-	ended = cache->nsamples == 0 && slab_store_end(&cache->slabs);
-	cache_open_gate(cache);
-	if (cache->import != NULL) {
-		import_reap(cache);
-		ended = import_count(cache) == 0;
-	}
+	ended = cache->backend->end(cache);
 	if (!ended) {
 		/*
 		 * Objects in magazines that could not be drained, and objects
@@ -555,7 +510,5 @@ umem_cache_destroy(umem_cache_t *cache)
 		checker_pool_destroy(cache);
 	quarantine_end(&cache->quarantine);
 	cache_debugger.forget(cache);
-	if (cache->import != NULL)
-		import_delete(cache->import);
 	meta_free(cache, sizeof(*cache));
 }

@@ -232,7 +232,7 @@ static bool
 calls_program(const struct umem_cache *cache)
 {
 	return cache->destruct != NULL || cache->reclaim != NULL ||
-	       cache->slabs.source != NULL || cache->import != NULL;
+	       !cache->has_heap_slabs;
 }
 
 /* Does the worker's work on a cache; drops the lock for it. */

@@ -3,8 +3,8 @@
  *
  * An import cache has the magazines of any other cache, and no slabs: its
  * objects ("resources") are pointer-sized values that the program's import()
- * delivers and its release() takes back.  This file replaces slab.c for import
- * caches.
+ * delivers and its release() takes back.  import_backend
+ * stands where other caches have slab_backend (cache.h).
  *
  * The pool
  *	A free may not call release(), because the caller may hold a lock that
@@ -112,7 +112,12 @@ import_divide_idle(struct import *import, size_t max_idle)
 	umem_assert(import->pool_most >= max_idle / 2);
 }
 
-struct import *
+/*
+ * max_idle and the functions are those of umem_import_cache_create().  checked
+ * asks for a record of the resources that the program holds, which excludes
+ * magazines.  Returns NULL if there is no memory.
+ */
+static struct import *
 import_new(umem_import_t *function, umem_release_t *release, void *arg,
     size_t max_idle, bool magazines, bool checked)
 {
@@ -144,7 +149,7 @@ arrays_free(struct import_arrays *arrays)
 	*arrays = (struct import_arrays){0};
 }
 
-void
+static void
 import_delete(struct import *import)
 {
 	umem_assert(import->nowned == 0 && import->npool == 0);
@@ -189,15 +194,7 @@ arrays_exchange_locked(struct import *import, struct import_arrays *arrays)
 static void
 pool_lock(struct umem_cache *cache)
 {
-	struct slab_store *store = &cache->slabs;
-
-	if (unlikely(!lock_try(&store->lock))) {
-		/* Relaxed: it only steers the size of magazines. */
-		__atomic_add_fetch(&store->ncontended, 1, __ATOMIC_RELAXED);
-		lock_take(&store->lock);
-	}
-	__atomic_store_n(
-	    &store->nacquired, store->nacquired + 1, __ATOMIC_RELAXED);
+	slab_lock_counted(&cache->slabs);
 }
 
 static void
@@ -391,7 +388,7 @@ pool_release(struct umem_cache *cache, size_t n, size_t keep)
 	errno = saved;
 }
 
-void
+static void
 import_gate_close(struct umem_cache *cache)
 {
 	lock_take(&cache->import->gate);
@@ -403,11 +400,22 @@ gate_release(struct umem_cache *cache)
 	lock_release(&cache->import->gate);
 }
 
-void
+/* Opens the gate, and releases idle resources beyond the limit. */
+static void
 import_gate_open(struct umem_cache *cache)
 {
 	struct import *import = cache->import;
+	struct magazine *mag;
 
+	/*
+	 * A refill puts its magazine into the depot, which keeps none, if
+	 * another thread has loaded one meanwhile.
+	 */
+	if (cache->mag.keeps_none && magazine_in_depot(&cache->mag) != 0 &&
+	    (mag = magazine_surplus(&cache->mag)) != NULL) {
+		mag->next = NULL;
+		cache_flush(cache, mag);
+	}
 	gate_release(cache);
 	if (unlikely(pool_size(import) > import->pool_most))
 		pool_release(cache, SIZE_MAX, import->pool_most);
@@ -420,12 +428,7 @@ import_take_idle(struct umem_cache *cache)
 	void *resource;
 
 	lock_assert_held(&cache->import->gate);
-	if (cache->has_magazines) {
-		struct magazine *chain;
-
-		magazine_drain_all(&cache->mag, &chain);
-		cache_flush(cache, chain);
-	}
+	cache_drain_idle(cache);
 	return pool_take(cache, &resource, 1) != 0 ? resource : NULL;
 }
 
@@ -534,52 +537,6 @@ import_or_idle(struct umem_cache *cache, unsigned want)
 	}
 }
 
-/* A magazine of resources from the pool; returns its last round, or NULL. */
-static void *
-import_fill_magazine(struct umem_cache *cache, unsigned want)
-{
-	struct magazine *mag;
-	void *resource = NULL;
-
-	lock_assert_held(&cache->import->gate);
-	if (pool_size(cache->import) == 0)
-		return NULL;
-	mag = magazine_empty(&cache->mag);
-	if (mag == NULL)
-		return NULL;
-	umem_assert(mag->nrounds == 0);
-	mag->nrounds = pool_take(
-	    cache, mag->round, want < mag->capacity ? want : mag->capacity);
-	if (mag->nrounds != 0)
-		resource = mag->round[--mag->nrounds];
-	if (mag->nrounds == 0) {
-		magazine_delete(mag);
-		mag = NULL;
-	}
-	if (resource != NULL)
-		magazine_install(&cache->mag, mag);
-	/* Another thread was first: it is in the depot, which keeps none. */
-	if (cache->mag.keeps_none && magazine_in_depot(&cache->mag) != 0 &&
-	    (mag = magazine_surplus(&cache->mag)) != NULL) {
-		mag->next = NULL;
-		cache_flush(cache, mag);
-	}
-	return resource;
-}
-
-void *
-import_refill(struct umem_cache *cache, unsigned want)
-{
-	void *resource = import_fill_magazine(cache, want);
-
-	if (resource != NULL)
-		return resource;
-	resource = import_or_idle(cache, want);
-	if (resource != NULL)
-		magazine_install(&cache->mag, NULL);
-	return resource;
-}
-
 static void
 held_record(struct umem_cache *cache, void *resource)
 {
@@ -593,19 +550,28 @@ held_record(struct umem_cache *cache, void *resource)
 		    "import of '%s' delivered %p twice", cache->name, resource);
 }
 
-void *
-import_take(struct umem_cache *cache)
+static void *
+import_take_one(struct umem_cache *cache, unsigned want)
 {
 	void *resource;
 
 	if (pool_take(cache, &resource, 1) == 0)
-		resource = import_or_idle(cache, 1);
+		resource = import_or_idle(cache, want);
+	/* The next refill of this CPU asks for more. */
+	if (cache->has_magazines && resource != NULL)
+		magazine_install(&cache->mag, NULL);
 	if (unlikely(cache->import->checked) && resource != NULL)
 		held_record(cache, resource);
 	return resource;
 }
 
-unsigned
+static unsigned
+import_nready(struct umem_cache *cache, unsigned want)
+{
+	return pool_size(cache->import) != 0 ? want : 0;
+}
+
+static unsigned
 import_take_bulk(struct umem_cache *cache, void **resources, unsigned n)
 {
 	unsigned got = pool_take(cache, resources, n);
@@ -642,8 +608,8 @@ first_bad_locked(struct umem_cache *cache, void *const *resources, unsigned n,
 	return n <= cache->slabs.nused ? n : 0;
 }
 
-void
-import_give(struct umem_cache *cache, void *const *resources, unsigned n,
+static void
+import_give(struct umem_cache *cache, void **resources, unsigned n,
     const char *function)
 {
 	enum slab_fault fault;
@@ -662,13 +628,13 @@ import_give(struct umem_cache *cache, void *const *resources, unsigned n,
 	misuse_slab(function, cache, resources[nfine], fault);
 }
 
-void
+static void
 import_reap(struct umem_cache *cache)
 {
 	pool_release(cache, pool_size(cache->import), 0);
 }
 
-bool
+static bool
 import_update(struct umem_cache *cache)
 {
 	struct import *import = cache->import;
@@ -685,16 +651,27 @@ import_update(struct umem_cache *cache)
 	return pool_size(import) != 0;
 }
 
-size_t
-import_count(struct umem_cache *cache)
+static bool
+import_end(struct umem_cache *cache)
 {
-	size_t n;
-
-	pool_lock(cache);
-	n = cache->import->nowned;
-	pool_unlock(cache);
-	return n;
+	import_reap(cache);
+	if (cache->import->nowned != 0)
+		return false;
+	import_delete(cache->import);
+	return true;
 }
+
+static const struct cache_backend import_backend = {
+    .close_gate = import_gate_close,
+    .open_gate = import_gate_open,
+    .nready = import_nready,
+    .take = pool_take,
+    .take_bulk = import_take_bulk,
+    .take_one = import_take_one,
+    .give = import_give,
+    .reap = import_reap,
+    .update = import_update,
+    .end = import_end};
 
 #define FLAGS_KNOWN (UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE)
 
@@ -707,6 +684,33 @@ is_checked(const char *name, unsigned flags)
 
 	cache_debugger.plan(&probe, name, /* sourced */ true);
 	return probe.debug != 0;
+}
+
+/*
+ * Size that a resource counts for, in bytes, where sizes of objects decide:
+ * magazines have 6 rounds at first, and the first import is of one resource.
+ */
+#define RESOURCE_BYTES 2560
+
+static struct umem_cache *
+import_cache_new(const char *name, struct import *import, unsigned flags)
+{
+	/* The layout of a slab with one chunk; no such slab exists. */
+	const struct slab_layout layout = {.chunk = RESOURCE_BYTES,
+	    .slab_bytes = RESOURCE_BYTES,
+	    .nchunks = 1};
+	struct umem_cache template = {.backend = &import_backend,
+	    .import = import,
+	    .align = 1,
+	    .flags = flags | UMC_NOTOUCH,
+	    .calls_out = true,
+	    .free_calls_out = import->pool_most != SIZE_MAX,
+	    .mag.rounds_most = (uint16_t)import->rounds_most,
+	    .mag.keeps_none = import->rounds_most != 0};
+
+	if (!import->has_magazines)
+		template.flags |= UMC_NOMAGAZINE;
+	return cache_create(name, &layout, /* source */ NULL, &template);
 }
 
 public umem_cache_t *
@@ -730,7 +734,7 @@ umem_import_cache_create(const char *name, umem_import_t *import,
 	    cache_use_magazines && (flags & UMC_NOMAGAZINE) == 0,
 	    is_checked(name, flags));
 	if (source != NULL)
-		cache = cache_create_import(name, source, flags);
+		cache = import_cache_new(name, source, flags);
 	if (cache != NULL)
 		return cache;
 	if (source != NULL)

@@ -37,61 +37,6 @@ struct import {
 	uint32_t nwaiting;           /* [a] threads that wait for an end */
 };
 
-struct umem_cache;
-
-/*
- * max_idle and the functions are those of umem_import_cache_create().
- * magazines allows magazines.  checked asks for a record of the resources that
- * the program holds, which excludes magazines.  NULL: no memory.
- */
-struct import *import_new(umem_import_t *import, umem_release_t *release,
-    void *arg, size_t max_idle, bool magazines, bool checked);
-void import_delete(struct import *import);
-
-/*
- * The gate of an import cache is closed while a batch of resources moves
- * between magazines and the pool.  Opening it releases resources beyond
- * pool_most, so it may call the program.
- */
-void import_gate_close(struct umem_cache *cache);
-void import_gate_open(struct umem_cache *cache);
-
-/*
- * For the magazine layer, with the gate closed: one resource, and a magazine of
- * up to want - 1 others if the pool has some.  Opens and closes the gate to
- * call the program.  NULL: there is none, and errno says why.
- */
-void *import_refill(struct umem_cache *cache, unsigned want);
-
-/* The same for one resource past the magazines. */
-void *import_take(struct umem_cache *cache);
-
-/*
- * Takes up to n resources from the pool, or else imports up to n, with the gate
- * open.  Returns how many.
- */
-unsigned import_take_bulk(
-    struct umem_cache *cache, void **resources, unsigned n);
-
-/*
- * Puts n resources into the pool.  Misuse ends the program with a message that
- * names function, the function of the program's call.
- */
-void import_give(struct umem_cache *cache, void *const *resources, unsigned n,
-    const char *function);
-
-/* Releases every resource of the pool. */
-void import_reap(struct umem_cache *cache);
-
-/*
- * Releases the resources that the pool has not missed since the last call.
- * Returns whether it has more.
- */
-bool import_update(struct umem_cache *cache);
-
-/* Resources that are imported and not released. */
-size_t import_count(struct umem_cache *cache);
-
 /* For the atfork handlers, with cache_list_lock held. */
 void import_gates_lock_for_fork(void);
 void import_gates_unlock_for_fork(bool child);

@@ -9,11 +9,24 @@
 #include "umem/cache/quantum_cache.h"
 #include "vmem/hooks.h"
 
+/* A quantum cache never writes to the pieces of its arena. */
 static void *
 quantum_cache_create(
     const char *name, size_t bytes, size_t quantum, vmem_t *arena)
 {
-	return cache_create_quantum(name, bytes, quantum, arena);
+	struct umem_cache template = {.backend = &quantum_backend,
+	    .bufsize = bytes,
+	    .align = quantum,
+	    .flags = UMC_QCACHE | UMC_NOTOUCH | UMC_INTERNAL};
+	struct slab_layout layout;
+
+	template.slabs.is_quantum = true;
+
+	/* Slabs have at least four pieces, as in the article. */
+	if (!slab_layout(&layout, bytes, quantum, align_up(4 * bytes, quantum)))
+		return NULL;
+	layout.colour_step = layout.colour_max = 0;
+	return cache_create(name, &layout, arena, &template);
 }
 
 static void
@@ -54,13 +67,18 @@ quantum_cache_free(void *cache, void *piece)
 static void
 quantum_cache_drain(void *cache)
 {
-	cache_drain_idle(cache);
+	struct umem_cache *self = cache;
+
+	cache_drain_idle(self);
+	slab_reap(&self->slabs, 0);
 }
 
 static void *
 quantum_cache_take(void *cache)
 {
-	return cache_take_idle(cache);
+	struct umem_cache *self = cache;
+
+	return self->backend->take_one(self, 1);
 }
 
 static void

@@ -753,8 +753,7 @@ debug_report_in_use(struct umem_cache *cache)
 {
 	void *object[OBJECTS_REPORTED];
 	unsigned n = slab_some_used(&cache->slabs, object, OBJECTS_REPORTED);
-	size_t nused = cache->import != NULL ? import_count(cache)
-					     : slab_used(&cache->slabs);
+	size_t nused = slab_used(&cache->slabs);
 	uint64_t now = os_exact_ns();
 
 	if (!report_begin("umem: "))

@@ -191,7 +191,7 @@ alloc_count_failure(umem_cache_t *cache, size_t size)
 		return;
 	}
 	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
-	if (cache->slabs.source == NULL && cache->import == NULL)
+	if (cache->has_heap_slabs)
 		heap_limit_blame(cache->slabs.layout.slab_bytes);
 }
 

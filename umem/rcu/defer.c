@@ -103,20 +103,6 @@ cache_is_plain(const struct umem_cache *cache)
 	       (cache->debug == 0 && !cache->slabs.is_annotated);
 }
 
-/*
- * May a free of an object call a function of the program?  That may be the
- * release() of an import cache with a limit of idle resources, the destructor
- * of a cache with patterns, or a function of a source.
- */
-static bool
-cache_free_calls_program(const struct umem_cache *cache)
-{
-	if (cache->import != NULL)
-		return cache->import->pool_most != SIZE_MAX;
-	return (cache->debug != 0 && cache->destruct != NULL) ||
-	       (cache->slabs.source != NULL && cache->calls_out);
-}
-
 static struct defer *
 layer_create(
     struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
@@ -140,7 +126,7 @@ layer_create(
 	layer->domain = domain;
 	layer->cache = cache;
 	layer->kind = kind;
-	layer->calls_program = cache != NULL && cache_free_calls_program(cache);
+	layer->calls_program = cache != NULL && cache->free_calls_out;
 	return layer;
 }
 
@@ -239,8 +225,7 @@ chunk_mark_waiting(
 	umem_assert(p != NULL);
 	if (unlikely(cache->debug != 0))
 		return debug_defer(cache, p, size, kind);
-	if (cache->slabs.source == NULL && cache->import == NULL &&
-	    !sample_is_object_of(cache, p))
+	if (cache->has_heap_slabs && !sample_is_object_of(cache, p))
 		fault = slab_round_fault(&cache->slabs, p);
 	if (fault != SLAB_FINE)
 		misuse_slab(kind_api_name(kind), cache, p, fault);

@@ -155,6 +155,9 @@ void slab_store_init(struct slab_store *store, const struct slab_layout *layout,
  */
 bool slab_store_end(struct slab_store *store);
 
+/* Takes the lock for a batch, and counts contention. */
+void slab_lock_counted(struct slab_store *store);
+
 /*
  * Takes up to n chunks, and stores the lowest address last, so that a stack of
  * them returns them in address order.  A store that constructs takes only

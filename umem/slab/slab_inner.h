@@ -161,9 +161,6 @@ slab_sample_check_locked(struct slab_store *store)
 }
 #endif
 
-/* Takes the lock for a batch, and counts contention. */
-void slab_lock_counted(struct slab_store *store);
-
 /*
  * Creates a slab that is in no list and no hash yet.  Returns NULL if there is
  * no memory.
