@@ -26,7 +26,7 @@
  *	C(constant)			"=constant", with its value
  *	B(id, label, type)		"=label", with the size of struct type
  * id, or the name of the constant, is the name of the entry in the command,
- * with the prefix L_ (tools/inspect/layout.h).
+ * with the prefix L_ (tools/inspect/model/layout.h).
  */
 #ifndef VMEM_DESCRIPTION_H
 #define VMEM_DESCRIPTION_H

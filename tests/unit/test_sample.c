@@ -1258,7 +1258,7 @@ END_TEST
 static void *(*const getters[])(size_t) = {
     alloc_get, alloc_get_zeroed, get_aligned};
 
-/* The umem command writes these words (tools/inspect/change.c). */
+/* The umem command writes these words (tools/inspect/model/change.c). */
 START_TEST(any_allocation_notices_that_the_command_has_written)
 {
 	static const size_t means[] = {MIB, MIB, 0, 0, MIB};

@@ -40,7 +40,7 @@ def read(path):
 def definitions():
     """{name: [(path, expression)]} of the library and the command."""
     found = {}
-    for folder in ('vmem', 'magazine', 'umem', 'umem/*', 'tools/inspect'):
+    for folder in ('vmem', 'magazine', 'umem', 'umem/*', 'tools/inspect/*'):
         for path in sorted(glob.glob(folder + '/*.[ch]')):
             for match in DEFINITION.finditer(read(path)):
                 name, text = [g for g in match.groups() if g is not None][:2]

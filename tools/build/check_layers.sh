@@ -46,6 +46,11 @@ everything=$(find vmem magazine umem tests tools -name '*.[ch]' | sort)
 # An include names its folder, and points down only.
 # The public headers are for every folder.
 below='vmem|magazine|umem/base'
+# Besides the public headers, the command has the formats that the library
+# shares: the description, by which it learns all else at run time, and the sum
+# of a waiting buffer; the parsers of numbers and words; and the names of the
+# metrics.
+shared='vmem/description|umem/debug/wait_sum|umem/base/number|umem/word|umem/stats/metrics'
 for file in $everything; do
 	case $file in
 	vmem/*) may='vmem' ;;
@@ -59,12 +64,18 @@ for file in $everything; do
 	umem/stats/*) may="$below|umem/(slab|cache|upkeep|debug|profile|stats)" ;;
 	umem/malloc/*) may="$below|umem/(slab|cache|upkeep|debug|profile|stats|malloc)" ;;
 	umem/*) may='vmem|magazine|umem(/[a-z]+)?' ;;
-	# Besides the public headers, the formats that the library shares: the
-	# description, by which the command learns all else at run time, and the
-	# sum of a waiting buffer; the parsers of numbers and words; and the
-	# names of the metrics.
-	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/base/number|umem/word|umem/stats/metrics' ;;
-	tests/programs/inspect/*) may='tools/inspect|tests/programs' ;;
+	tools/inspect/base/*) may="$shared|tools/inspect/base" ;;
+	tools/inspect/target/*) may="$shared|tools/inspect/(base|target)" ;;
+	tools/inspect/symbols/*)
+		may="$shared|tools/inspect/(base|target|symbols)" ;;
+	tools/inspect/model/*)
+		may="$shared|tools/inspect/(base|target|symbols|model)" ;;
+	tools/inspect/sites/*)
+		may="$shared|tools/inspect/(base|target|symbols|model|sites)" ;;
+	tools/inspect/report/*)
+		may="$shared|tools/inspect/(base|target|symbols|model|sites|report)" ;;
+	tools/*) may="$shared|tools/inspect/[a-z]+" ;;
+	tests/programs/inspect/*) may='tools/inspect/[a-z]+|tests/programs' ;;
 	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*' ;;
 	esac
 	# Programs of the tests may use headers as installed.

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/inspect/common.h"
-#include "tools/inspect/cut.h"
-#include "tools/inspect/print.h"
+#include "tools/inspect/base/cut.h"
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/commands/commands.h"
 #include "umem/umem.h"
 #include "umem/word.h"
 

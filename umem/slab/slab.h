@@ -49,7 +49,7 @@ _Static_assert(offsetof(struct slab, next) == CACHE_LINE, "one line");
 /*
  * A set of chunks of one word of a slab's bits, on their way from the slab or
  * to it.  It lies on the stack, where tools find it by the pointer to its slab
- * (tools/inspect/leaks.c).
+ * (tools/inspect/sites/leaks.c).
  */
 struct slab_claim {
 	struct slab *slab;

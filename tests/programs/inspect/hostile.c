@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tools/inspect/layout.h"
+#include "tools/inspect/model/layout.h"
 
 #define TIB ((size_t)1 << 40)
 #define GIB ((size_t)1 << 30)

@@ -1,0 +1,53 @@
+/* alloc.h - memory of the command, and arrays; see alloc.c */
+#ifndef TOOLS_ALLOC_H
+#define TOOLS_ALLOC_H
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/inspect/base/fail.h"
+
+#define array_size(a) (sizeof(a) / sizeof((a)[0]))
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+/* Return memory, or end the process. */
+void *xalloc(size_t bytes); /* zeros */
+void *xresize(void *old, size_t bytes);
+char *xprint(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *xprint_list(const char *format, va_list arguments)
+    __attribute__((format(printf, 1, 0)));
+
+/* Makes space for one more element; the array doubles. */
+#define ARRAY_GROW(array, n, capacity)                                         \
+	(assert((n) <= (capacity)),                                            \
+	    (n) < (capacity)                                                   \
+		? (void)0                                                      \
+		: (void)((capacity) = (capacity) ? 2 * (capacity) : 16,        \
+		      (array) =                                                \
+			  xresize(array, (capacity) * sizeof(*(array)))))
+
+/* Returns the order of two numbers, as a function for qsort() does. */
+static inline int
+order_numbers(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* --force: take as much memory as needed, even if that seems too much. */
+extern bool alloc_forced;
+
+/*
+ * Bounds the memory of this command by that of the target, in bytes.  If the
+ * target is damaged or hostile, its structures may name any amount.
+ */
+void alloc_bound_by(uint64_t resident);
+
+/* Bounds the address space, in which libdw may take bytes more. */
+void alloc_bound_libraries(uint64_t bytes);
+
+#endif

@@ -1,0 +1,139 @@
+/* text.c - texts of users, of files and of the target */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/inspect/base/text.h"
+#include "umem/base/number.h"
+
+bool
+file_number(const char *path, const char *key, uint64_t *value)
+{
+	FILE *file = fopen(path, "re");
+	size_t n = strlen(key);
+	char line[256];
+	bool found = false;
+
+	while (file != NULL && !found && fgets(line, sizeof(line), file)) {
+		uint64_t number;
+		char *end;
+
+		if (strncmp(line, key, n) != 0 ||
+		    (n != 0 && line[n] != ' ' && line[n] != ':'))
+			continue;
+		number = strtoull(line + n + (n != 0), &end, 10);
+		found = end != line + n + (n != 0);
+		if (found)
+			*value = number;
+		if (n == 0)
+			break;
+	}
+	if (file != NULL)
+		fclose(file);
+	return found;
+}
+
+/*
+ * Characters that are not shown, but change how the text around them is shown:
+ * its direction, or where a line ends.  A name with one of them could look like
+ * another name.
+ */
+static bool
+is_format_character(uint32_t code)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {{0xad, 0xad}, {0x61c, 0x61c}, {0x180e, 0x180e},
+	    {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+	    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0x1d173, 0x1d17a},
+	    {0xe0000, 0xe007f}};
+
+	for (size_t i = 0; i < array_size(ranges); i++)
+		if (code >= ranges[i].first && code <= ranges[i].last)
+			return true;
+	return false;
+}
+
+/*
+ * Returns the bytes of the character at text, which has n bytes left; 0: a
+ * control or format character, or not UTF-8.  U+0080 to U+009F count as control
+ * characters, because a terminal may obey them.
+ */
+static size_t
+character_bytes(const unsigned char *text, size_t n)
+{
+	static const struct {
+		unsigned char first_least, first_most, bytes;
+		uint32_t least;
+	} kinds[] = {{0xc2, 0xdf, 2, 0xa0}, {0xe0, 0xef, 3, 0x800},
+	    {0xf0, 0xf4, 4, 0x10000}};
+
+	assert(n > 0);
+	if (text[0] < 0x80)
+		return text[0] >= 0x20 && text[0] != 0x7f;
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		size_t bytes = kinds[i].bytes;
+		uint32_t code = text[0] & (0x7fu >> bytes);
+
+		if (text[0] < kinds[i].first_least ||
+		    text[0] > kinds[i].first_most || n < bytes)
+			continue;
+		for (size_t j = 1; j < bytes; j++) {
+			if ((text[j] & 0xc0) != 0x80)
+				return 0;
+			code = code << 6 | (text[j] & 0x3f);
+		}
+		/* Surrogates are not characters. */
+		return code >= kinds[i].least && code < 0x110000 &&
+			       code >> 11 != 0xd800 >> 11 &&
+			       !is_format_character(code)
+			   ? bytes
+			   : 0;
+	}
+	return 0;
+}
+
+const char *
+plain_text(const char *text, size_t most)
+{
+	size_t n = strnlen(text, most), capacity = 4 * n + 1;
+	char *plain = xalloc(capacity);
+	size_t length = 0;
+
+	for (size_t i = 0; i < n;) {
+		size_t bytes =
+		    character_bytes((const unsigned char *)text + i, n - i);
+
+		if (bytes == 0) {
+			snprintf(plain + length, capacity - length, "\\x%02x",
+			    (unsigned char)text[i]);
+			length += 4;
+			i++;
+			continue;
+		}
+		assert(bytes <= n - i);
+		memcpy(plain + length, text + i, bytes);
+		length += bytes;
+		i += bytes;
+	}
+	assert(length < capacity);
+	return plain;
+}
+
+bool
+parse_address(const char *text, uint64_t *address)
+{
+	char *end;
+
+	if (*text == '\0' || *text == '-' || *text == '+' || *text == ' ')
+		return false;
+	errno = 0;
+	*address = strtoull(text, &end, 16);
+	return errno == 0 && *end == '\0';
+}
+
+bool
+parse_size(const char *text, uint64_t *bytes)
+{
+	return number_parse(text, /* takes_unit */ true, bytes) == NUMBER_OK;
+}

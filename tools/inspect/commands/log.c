@@ -1,0 +1,202 @@
+/*
+ * log.c - umem log: transactions of buffers, the newest first
+ *
+ * Each debugged buffer has a record of its last transaction (UMEM_DEBUG=audit).
+ * The logs of UMEM_LOGGING have earlier ones, failed allocations, and slabs.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/commands/commands.h"
+#include "tools/inspect/model/audit.h"
+#include "tools/inspect/model/snapshot.h"
+#include "tools/inspect/symbols/symbols.h"
+
+/* A source of records. */
+static const struct source {
+	const char *name; /* for -l; NULL: the records of the buffers */
+	enum layout_entry log;
+	const char *state; /* of its records; NULL: they have their own */
+} sources[] = {{NULL, 0, NULL}, {"transaction", L_LOG_TRANSACTION, NULL},
+    {"fail", L_LOG_FAIL, "failed"}, {"slab", L_LOG_SLAB, "slab"}};
+
+/* Records that are wanted, and how they are printed. */
+struct selection {
+	const struct source *source;
+	uint64_t address;   /* of a byte of the buffer; 0: of any */
+	uint64_t thread;    /* 0: any */
+	const char *caller; /* a part of the name of a function; NULL: any */
+	const char *state;  /* NULL: any */
+	bool stacks;
+	struct audit *audit;
+	size_t n, capacity;
+};
+
+static const char *
+state_of(const struct model *model, const struct selection *s,
+    const struct audit *audit)
+{
+	if (s->source->state != NULL)
+		return s->source->state;
+	return audit->state == layout_value(model->layout, L_BUFCTL_ALLOCATED)
+		   ? "allocated"
+		   : "free";
+}
+
+static bool
+has_frame(struct model *model, const struct audit *audit, const char *name)
+{
+	for (unsigned i = 0; i < audit->depth; i++)
+		if (symbol_matches(model->target, audit->stack[i], name))
+			return true;
+	return false;
+}
+
+static bool
+is_wanted(struct model *model, const struct selection *s, const struct audit *a)
+{
+	return (s->address == 0 || s->address == a->addr ||
+		   s->address - a->addr < a->size) &&
+	       (s->thread == 0 || s->thread == a->thread) &&
+	       (s->state == NULL ||
+		   strcmp(s->state, state_of(model, s, a)) == 0) &&
+	       (s->caller == NULL || has_frame(model, a, s->caller));
+}
+
+static void
+collect(struct model *model, const struct audit *audit, void *arg)
+{
+	struct selection *s = arg;
+
+	if (!is_wanted(model, s, audit))
+		return;
+	ARRAY_GROW(s->audit, s->n, s->capacity);
+	s->audit[s->n++] = *audit;
+}
+
+static int
+newest_first(const void *a, const void *b)
+{
+	const struct audit *x = a, *y = b;
+
+	if (x->timestamp != y->timestamp)
+		return x->timestamp > y->timestamp ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void
+print_record(
+    struct model *model, const struct selection *s, const struct audit *a)
+{
+	uint64_t now = audit_now(model);
+	double age =
+	    now > a->timestamp ? (double)(now - a->timestamp) / 1e9 : 0;
+
+	if (json_wanted) {
+		json_open(NULL, '{');
+		audit_json(model, a);
+		json_text("state", state_of(model, s, a));
+		json_close();
+		return;
+	}
+	printf("%13.6f %-9s %12lx %9lu %7lu %s %s\n", age,
+	    state_of(model, s, a), a->addr, a->size, a->thread,
+	    audit_cache_name(model, a), audit_caller(model, a));
+	if (s->stacks)
+		audit_say_transactions(model, a);
+}
+
+static void
+print_records(struct model *model, const struct selection *s)
+{
+	if (json_wanted)
+		json_open(NULL, '[');
+	else if (s->n == 0)
+		puts("no such record");
+	else
+		printf("%13s %-9s %12s %9s %7s %s\n", "SECONDS AGO", "STATE",
+		    "BUFFER", "SIZE", "THREAD", "CACHE AND CALLER");
+	for (size_t i = 0; i < s->n; i++)
+		print_record(model, s, &s->audit[i]);
+	if (json_wanted)
+		json_close();
+}
+
+static const struct source *
+source_option(const char *command, const char *name)
+{
+	for (size_t i = 1; i < array_size(sources); i++)
+		if (strcmp(sources[i].name, name) == 0)
+			return &sources[i];
+	fail_usage(command, "-l takes transaction, fail or slab");
+}
+
+static const char *
+state_option(const char *command, const char *name)
+{
+	if (strcmp(name, "allocated") != 0 && strcmp(name, "free") != 0)
+		fail_usage(command, "-s takes allocated or free");
+	return name;
+}
+
+static void
+parse_options(int argc, char **argv, struct selection *s)
+{
+	int letter;
+
+	while ((letter = next_option(argc, argv, "a:c:l:s:t:v")) != -1)
+		switch (letter) {
+		case 'a':
+			s->address =
+			    address_argument(optarg, "log: ", "address");
+			break;
+		case 'c':
+			s->caller = optarg;
+			break;
+		case 'l':
+			s->source = source_option(argv[0], optarg);
+			break;
+		case 's':
+			s->state = state_option(argv[0], optarg);
+			break;
+		case 't':
+			s->thread = size_argument(
+			    optarg, "log: ", "number of a thread");
+			break;
+		case 'v':
+			s->stacks = true;
+			break;
+		}
+}
+
+int
+command_log(int argc, char **argv)
+{
+	struct selection s = {.source = &sources[0]};
+	struct model *model;
+
+	parse_options(argc, argv, &s);
+	model = snapshot_open(
+	    only_argument(argc, argv), s.source->name != NULL ? MODEL_LOGS : 0);
+	if (s.source->name != NULL)
+		audit_each_logged(model, s.source->log, collect, &s);
+	else if (audit_is_on(model))
+		audit_each(model, collect, &s);
+	else
+		fail_with(EXIT_ERROR,
+		    "log: no transaction is recorded (UMEM_DEBUG=audit when "
+		    "the program starts)");
+	if (s.n == 0 && s.source->name != NULL && !json_wanted) {
+		printf("nothing is logged (UMEM_LOGGING=%s when the program "
+		       "starts)\n",
+		    s.source->name);
+		return EXIT_OK;
+	}
+	if (s.n != 0)
+		qsort(s.audit, s.n, sizeof(*s.audit), newest_first);
+	print_records(model, &s);
+	return EXIT_OK;
+}

@@ -1,0 +1,479 @@
+/*
+ * report.c - umem leaks and umem users: a row for each call site, the largest
+ * first
+ *
+ * The rows are those of sites.c: of all allocated blocks for users, of blocks
+ * that no pointer reaches for leaks.  The first table of leaks has the direct
+ * ones, the call sites to look at.  The second has the indirect leaks
+ * (leaks_direct.c), whose bytes the first table also shows, in the rows of the
+ * blocks that point to them.
+ */
+#include <getopt.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tools/inspect/base/clock.h"
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/commands/commands.h"
+#include "tools/inspect/commands/report.h"
+#include "tools/inspect/model/audit.h"
+#include "tools/inspect/model/snapshot.h"
+#include "tools/inspect/report/dump.h"
+#include "tools/inspect/report/flame.h"
+#include "tools/inspect/report/pprof.h"
+#include "tools/inspect/sites/leaks.h"
+#include "tools/inspect/sites/suppress.h"
+#include "umem/umem.h"
+
+/* Names for sampled and large blocks, which belong to no cache. */
+#define SAMPLES "umem_sample"
+#define LARGE   "umem_oversize"
+
+static struct sites rows, indirect; /* indirect: of leaks only */
+
+static double excused_bytes, excused_blocks;
+
+/* Excuses blocks with a suppressed stack, and the blocks they point to. */
+static void
+excuse(struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	struct audit audit;
+
+	/* Other blocks, which have no stack, belong to the sites of samples. */
+	if (large != NULL && large->sample != NULL)
+		return;
+	if ((slab != NULL ? audit_of_chunk(model, slab, i, &audit)
+			  : audit_of_large(model, large, &audit)) &&
+	    suppress_matches(model, audit.depth, audit.stack))
+		leaks_excuse(model, slab, large, i);
+}
+
+static void
+add_up(struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	excused_blocks++;
+	excused_bytes += (double)site_bytes_of(model, slab, large, i);
+}
+
+static void
+take_away(
+    struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	excused_blocks--;
+	excused_bytes -= (double)site_bytes_of(model, slab, large, i);
+}
+
+static void
+count_leak(
+    struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	uint64_t held;
+	bool is_indirect = leaks_is_indirect(model, slab, large, i, &held);
+
+	sites_add_buffer(is_indirect ? &indirect : &rows, slab, large, i, held);
+}
+
+static void
+find_leaks(struct model *model)
+{
+	leaks_mark(model);
+	if (suppress_is_on()) {
+		leaks_each(model, add_up);
+		leaks_each(model, excuse);
+		leaks_each(model, take_away);
+	}
+	leaks_divide(model);
+	target_end_copy(model->target);
+	indirect = rows;
+	leaks_each(model, count_leak);
+	sites_finish(&indirect);
+	rows.all_held = indirect.all_bytes;
+}
+
+static bool
+is_named(const struct report_options *options, const char *name)
+{
+	for (int i = 0; i < options->ncaches; i++)
+		if (strcmp(options->caches[i], name) == 0)
+			return true;
+	return options->ncaches == 0;
+}
+
+static void
+count_slab(const struct slab *s)
+{
+	const struct model *model = rows.model;
+	struct site_block rest = {.weight = 1,
+	    .cache = &model->caches[s->cache],
+	    .bytes = model->caches[s->cache].bufsize};
+
+	if (s->records == 0)
+		rest.n = bits_count(s->live, s->nchunks);
+	for (unsigned i = 0; i < s->nchunks; i++) {
+		if (!bit_get(s->live, i))
+			continue;
+		if (s->records != 0) {
+			sites_add_buffer(&rows, s, NULL, i, 0);
+			continue;
+		}
+		rest.at = slab_chunk_at(model, s, i);
+		sites_add(&rows, &rest);
+		return;
+	}
+}
+
+static bool
+is_cache(const struct model *model, const char *name)
+{
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (strcmp(model->caches[i].name, name) == 0)
+			return true;
+	return strcmp(name, SAMPLES) == 0 || strcmp(name, LARGE) == 0;
+}
+
+static bool
+has_samples(const struct model *model)
+{
+	for (size_t i = 0; i < model->nsamples; i++)
+		if (sample_is_live(&model->samples[i]))
+			return true;
+	return model->sampling_mean != 0;
+}
+
+static void
+check_users(struct model *model, const struct report_options *options)
+{
+	if (!audit_is_on(model) && !has_samples(model))
+		fail_with(EXIT_ERROR,
+		    "users: no callers are recorded; \"umem ctl %s "
+		    "sample=default\" records those of later blocks",
+		    model->target->live ? xprint("%d", model->target->pid)
+					: "PID");
+	for (int i = 0; i < options->ncaches; i++)
+		if (!is_cache(model, options->caches[i]))
+			fail_with(EXIT_ERROR, "users: no cache %s",
+			    options->caches[i]);
+}
+
+static void
+find_users(struct model *model, const struct report_options *options)
+{
+	check_users(model, options);
+	for (size_t i = 0; i < model->nslabs; i++) {
+		const struct cache *c = &model->caches[model->slabs[i].cache];
+
+		/* Quantum caches have parts of arenas. */
+		if ((c->flags & UMC_QCACHE) == 0 && is_named(options, c->name))
+			count_slab(&model->slabs[i]);
+	}
+	for (size_t i = 0; i < model->nlarges; i++) {
+		const struct large *large = &model->larges[i];
+		const char *name = large->cache != NULL    ? large->cache->name
+				   : large->sample != NULL ? SAMPLES
+							   : LARGE;
+
+		if (!large->waits && is_named(options, name))
+			sites_add_buffer(&rows, NULL, large, 0, 0);
+	}
+}
+
+/* Counts the blocks of the report. */
+static void
+report_find(struct model *model, const struct report_options *options)
+{
+	rows = (struct sites){.model = model,
+	    .are_leaks = options->of_leaks,
+	    .caller = options->caller,
+	    .now = audit_now(model)};
+	if (options->of_leaks)
+		find_leaks(model);
+	else
+		find_users(model, options);
+	sites_finish(&rows);
+}
+
+struct look
+report_look(const char *target, bool of_leaks)
+{
+	struct report_options options = {.of_leaks = of_leaks};
+
+	report_find(
+	    snapshot_open(target, of_leaks ? MODEL_POINTERS : 0), &options);
+	return look_of_sites(&rows);
+}
+
+static double
+seconds(struct timeval time)
+{
+	return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+/* Prints what the search has cost, and how long the process was stopped. */
+static void
+print_cost(const struct target *target, double elapsed)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	printf("memory of the search: %ld kB\n", usage.ru_maxrss);
+	printf("time of the search: %.1f s, on CPUs %.1f s\n", elapsed,
+	    seconds(usage.ru_utime) + seconds(usage.ru_stime));
+	if (target->was_copied)
+		puts("searched: a copy of the process");
+	if (target->live && !target->borrowed)
+		printf(
+		    "process was stopped for: %.1f ms\n", 1000 * target->pause);
+	putchar('\n');
+}
+
+/* A process that grows without a leak needs other commands. */
+static void
+print_nothing(struct model *model, const struct report_options *options)
+{
+	int pid = model->target->pid;
+	const char *what = options->of_leaks ? "leaks" : "allocated blocks";
+
+	if (options->caller != NULL) {
+		printf("no %s from %s found\n", what, options->caller);
+		return;
+	}
+	printf("no %s found\n", what);
+	if (!options->of_leaks || !model->target->live ||
+	    model->target->borrowed)
+		return;
+	puts("\nIf the process grows, it can still reach these blocks:");
+	if (model->sampling_mean == 0 && !audit_is_on(model))
+		printf("umem ctl %d sample=512k  records callers from now on\n",
+		    pid);
+	printf("umem users %d            by which callers it holds memory\n"
+	       "umem diff -u -t 60 %d %d  which of them grow in a minute\n"
+	       "umem status %d           how much of its memory is free\n",
+	    pid, pid, pid, pid);
+}
+
+static void
+print_total(bool estimated)
+{
+	const char *verb = rows.are_leaks ? " leaked" : " allocated";
+
+	printf("%s", sites_sum_text(rows.bytes + indirect.bytes,
+			 rows.blocks + indirect.blocks, estimated, verb));
+	if (indirect.nrows != 0)
+		printf(", %s to which only leaked blocks point",
+		    sites_sum_text(
+			indirect.bytes, indirect.blocks, estimated, " of it"));
+	puts("\n");
+}
+
+static void
+print_tables(struct model *model, const struct report_options *options)
+{
+	double all = rows.bytes + indirect.bytes;
+	bool estimated =
+	    sites_are_estimated(&rows) || sites_are_estimated(&indirect);
+
+	if (rows.nrows + indirect.nrows == 0) {
+		print_nothing(model, options);
+		return;
+	}
+	print_total(estimated);
+	if (rows.nrows != 0)
+		sites_print(&rows, all, options->every);
+	if (indirect.nrows != 0) {
+		puts("\nINDIRECT, by the call sites that allocated it; only "
+		     "leaked blocks point to it:");
+		sites_print(&indirect, all, options->every);
+	}
+	if (options->details) {
+		sites_print_details(&rows, "", options->every);
+		sites_print_details(&indirect, ", indirect", options->every);
+	}
+	sites_print_notes(model, estimated,
+	    sites_have_unknown(&rows) || sites_have_unknown(&indirect));
+}
+
+static double
+suppressed_blocks(void)
+{
+	return excused_blocks + rows.suppressed_blocks +
+	       indirect.suppressed_blocks;
+}
+
+static double
+suppressed_bytes(void)
+{
+	return excused_bytes + rows.suppressed_bytes +
+	       indirect.suppressed_bytes;
+}
+
+static void
+json_rows(struct sites *sites, const char *kind)
+{
+	for (size_t i = 0; i < sites->nrows; i++) {
+		json_open(NULL, '{');
+		if (sites->are_leaks)
+			json_text("kind", kind);
+		site_json(sites, &sites->rows[i]);
+		if (sites->are_leaks)
+			json_rounded("indirect_bytes", sites->rows[i].held);
+		json_close();
+	}
+}
+
+static void
+print_json(const struct model *model)
+{
+	json_open(NULL, '{');
+	json_open(rows.are_leaks ? "leaks" : "users", '[');
+	json_rows(&rows, "direct");
+	json_rows(&indirect, "indirect");
+	json_close();
+	if (suppress_is_on()) {
+		json_rounded("suppressed_blocks", suppressed_blocks());
+		json_rounded("suppressed_bytes", suppressed_bytes());
+	}
+	json_number("sample_bytes", model->sampling_mean);
+	json_number("samples_taken", model->ntaken);
+	json_number("samples_not_kept", model->nlost);
+	json_number("interval_doubled", model->nhalved);
+	json_rounded("blocks", rows.blocks + indirect.blocks);
+	json_rounded("bytes", rows.bytes + indirect.bytes);
+	json_close();
+}
+
+/* Saves and prints the rows, which are finished. */
+static void
+print_form(struct model *model, const struct report_options *options)
+{
+	if (options->save != NULL) {
+		struct look look = look_of_sites(&rows);
+
+		look_save(&look, options->save);
+	}
+	if (options->form == OPTION_FOLDED)
+		flame_write_folded(&rows);
+	else if (options->form == OPTION_HTML)
+		flame_write(&rows);
+	else if (options->form == OPTION_PPROF)
+		pprof_write(&rows);
+	else if (json_wanted)
+		print_json(model);
+	else
+		print_tables(model, options);
+}
+
+int
+report_print(struct model *model, const struct report_options *options)
+{
+	double start = seconds_now();
+
+	report_find(model, options);
+	if (options->cost && options->form == 0 && !json_wanted)
+		print_cost(model->target, seconds_now() - start);
+	print_form(model, options);
+	if (suppress_is_on() && options->form == 0 && !json_wanted)
+		suppress_print(suppressed_bytes(), suppressed_blocks(),
+		    rows.suppressed_blocks + indirect.suppressed_blocks > 0);
+	return options->of_leaks && rows.nrows + indirect.nrows != 0
+		   ? EXIT_FOUND
+		   : EXIT_OK;
+}
+
+/* Pages and profiles are for files. */
+static void
+check_form(const char *command, int form)
+{
+	if ((form == OPTION_HTML || form == OPTION_PPROF) &&
+	    isatty(STDOUT_FILENO))
+		fail_with(EXIT_ERROR, "%s: %s is not for a terminal; add >FILE",
+		    command, form == OPTION_HTML ? "--html" : "--pprof");
+}
+
+static void
+parse_options(int argc, char **argv, struct report_options *options)
+{
+	static const struct option longs[] = {COMMON_OPTIONS,
+	    {"folded", no_argument, NULL, OPTION_FOLDED},
+	    {"html", no_argument, NULL, OPTION_HTML},
+	    {"pprof", no_argument, NULL, OPTION_PPROF},
+	    {"save", required_argument, NULL, OPTION_SAVE},
+	    {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
+	    {NULL, 0, NULL, 0}};
+	int letter;
+
+	while ((letter = next_long_option(argc, argv, "c:dev", longs)) != -1)
+		switch (letter) {
+		case 'c':
+			options->caller = optarg;
+			break;
+		case 'd':
+			options->details = true;
+			break;
+		case 'e':
+			options->every = true;
+			break;
+		case 'v':
+			options->cost = true;
+			break;
+		case OPTION_SAVE:
+			options->save = optarg;
+			break;
+		case OPTION_SUPPRESSIONS:
+			suppress_read(optarg, EXIT_ERROR);
+			break;
+		default:
+			options->form = letter;
+			break;
+		}
+	check_form(argv[0], options->form);
+}
+
+int
+command_leaks(int argc, char **argv)
+{
+	struct report_options options = {.of_leaks = true};
+
+	parse_options(argc, argv, &options);
+	return report_print(
+	    snapshot_open(only_argument(argc, argv), MODEL_POINTERS), &options);
+}
+
+/* Prints the samples of a file that the library has written. */
+static void
+print_dump(const struct dump *dump, const struct report_options *options)
+{
+	bool is_text = options->form == 0 && !json_wanted;
+
+	rows = dump->sites;
+	rows.caller = options->caller;
+	sites_finish(&rows);
+	if (is_text && dump->process != NULL)
+		printf("%s%s\n", plain_text(dump->process, SIZE_MAX),
+		    dump->ndumps == 1 ? ""
+				      : xprint(", the last of %zu in the file",
+					    dump->ndumps));
+	print_form(rows.model, options);
+	if (is_text && dump->rest != NULL)
+		printf(
+		    "not in the file: %s\n", plain_text(dump->rest, SIZE_MAX));
+}
+
+int
+command_users(int argc, char **argv)
+{
+	struct report_options options = {0};
+	struct dump dump;
+
+	parse_options(argc, argv, &options);
+	expect_arguments(argc, argv, 1, INT_MAX);
+	if (dump_open(argv[optind], &dump)) {
+		only_argument(argc, argv);
+		print_dump(&dump, &options);
+		return EXIT_OK;
+	}
+	options.caches = argv + optind + 1;
+	options.ncaches = argc - optind - 1;
+	return report_print(snapshot_open(argv[optind], 0), &options);
+}

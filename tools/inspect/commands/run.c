@@ -1,0 +1,229 @@
+/*
+ * run.c - umem run: run a program on this malloc; umem options
+ *
+ * The command only sets LD_PRELOAD and other variables and executes the
+ * program.  With --leaks or --stat it is the parent of the program (trace.c).
+ * It is not linked with the library, so that it works with any broken library.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/commands/commands.h"
+#include "tools/inspect/commands/trace.h"
+#include "tools/inspect/sites/suppress.h"
+
+#define SHIM "libumem_malloc.so.1"
+
+/* The folder of the installed library; the Makefile defines it. */
+#ifndef UMEM_LIBDIR
+#define UMEM_LIBDIR "/usr/local/lib"
+#endif
+
+/* Exit statuses, as in env(1), nice(1) and similar commands. */
+enum {
+	EXIT_OURS = 125,
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127
+};
+
+/* Joins the texts.  The result is never freed: the program replaces us. */
+static char *
+join_texts(const char *a, const char *b, const char *c)
+{
+	char *text;
+
+	if (asprintf(&text, "%s%s%s", a, b, c) < 0)
+		fail_with(EXIT_OURS, "out of memory");
+	return text;
+}
+
+/* Returns the folder of this command, or NULL if /proc does not show it. */
+static const char *
+own_folder(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	assert((size_t)n < sizeof(path));
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (slash == NULL)
+		return NULL;
+	*slash = '\0';
+	return path;
+}
+
+/*
+ * Finds the library beside the command (a build folder), in lib beside the
+ * command's folder (an installed tree, moved or not), or in the folder that was
+ * configured for the build.
+ */
+static const char *
+find_shim(void)
+{
+	const char *own = own_folder();
+	const char *candidates[] = {
+	    own ? join_texts(own, "/", SHIM) : NULL,
+	    own ? join_texts(own, "/../lib/", SHIM) : NULL,
+	    UMEM_LIBDIR "/" SHIM,
+	};
+
+	for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+		char *path;
+
+		if (candidates[i] == NULL || access(candidates[i], R_OK) != 0)
+			continue;
+		path = realpath(candidates[i], NULL);
+		if (path == NULL)
+			continue;
+		if (strpbrk(path, ": \t") != NULL)
+			fail_with(EXIT_OURS,
+			    "LD_PRELOAD cannot name %s: blank or colon", path);
+		return path;
+	}
+	fail_with(EXIT_OURS, "no %s beside umem, in ../lib or in %s", SHIM,
+	    UMEM_LIBDIR);
+}
+
+/* Sets a variable for the program that this process executes. */
+static void
+set_variable(const char *name, const char *text)
+{
+	if (setenv(name, text, /* overwrite */ true) != 0)
+		fail_with(
+		    EXIT_OURS, "cannot set %s: %s", name, strerror(errno));
+}
+
+/* Appends a word to UMEM_OPTIONS. */
+static void
+append_option(const char *word)
+{
+	const char *old = getenv("UMEM_OPTIONS");
+
+	set_variable(
+	    "UMEM_OPTIONS", old && *old ? join_texts(old, ",", word) : word);
+}
+
+static _Noreturn void
+exec_program(char **arguments)
+{
+	int error;
+
+	assert(arguments[0] != NULL);
+	execvp(arguments[0], arguments);
+	error = errno;
+	fail_with(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE,
+	    "run: %s: %s", arguments[0], strerror(error));
+}
+
+struct run_options {
+	bool verbose;
+	const char *debug; /* for UMEM_DEBUG, or NULL */
+	struct trace_options trace;
+};
+
+static struct run_options the_options;
+
+static bool
+take_option(struct run_options *options, const char *word)
+{
+	if (strcmp(word, "-v") == 0)
+		options->verbose = true;
+	else if (strcmp(word, "--leaks") == 0)
+		options->trace.leaks = true;
+	else if (strncmp(word, "--suppressions=", 15) == 0)
+		suppress_read(word + 15, EXIT_OURS);
+	else if (strcmp(word, "--stat") == 0)
+		options->trace.stat = true;
+	else if (strcmp(word, "--debug") == 0)
+		options->debug = "default";
+	else if (strncmp(word, "--debug=", 8) == 0)
+		options->debug = word + 8;
+	else
+		return false;
+	return true;
+}
+
+static void
+set_environment(const struct run_options *options)
+{
+	const char *old = getenv("LD_PRELOAD");
+
+	set_variable("LD_PRELOAD",
+	    old && *old ? join_texts(find_shim(), ":", old) : find_shim());
+	if (options->verbose)
+		append_option("verbose");
+	if (options->debug != NULL)
+		set_variable("UMEM_DEBUG", options->debug);
+}
+
+/* Only the child gets the variables: this command must not use the library. */
+static _Noreturn void
+exec_traced(char **arguments)
+{
+	set_environment(&the_options);
+	exec_program(arguments);
+}
+
+/* Will the program run with UMEM_DEBUG? */
+static bool
+is_debugged(const struct run_options *options)
+{
+	const char *words = getenv("UMEM_DEBUG");
+
+	return options->debug != NULL || (words != NULL && *words != '\0');
+}
+
+int
+command_run(int argc, char **argv)
+{
+	char **arguments = argv + 1;
+
+	(void)argc;
+	for (; *arguments && **arguments == '-'; arguments++) {
+		if (strcmp(*arguments, "--") == 0) {
+			arguments++;
+			break;
+		}
+		if (!take_option(&the_options, *arguments))
+			fail_with(EXIT_OURS, "run: no option %s; see umem help",
+			    *arguments);
+	}
+	if (*arguments == NULL)
+		fail_with(EXIT_OURS, "run: no program given; see umem help");
+	find_shim();
+	the_options.trace.verify =
+	    the_options.trace.leaks && is_debugged(&the_options);
+	if (the_options.trace.leaks || the_options.trace.stat)
+		return trace_run(&the_options.trace, exec_traced, arguments);
+	exec_traced(arguments);
+}
+
+/*
+ * Lists the options of the library.  The library has the list: it writes it to
+ * standard error at the start of a process, here of this command itself, which
+ * then has nothing else to do.
+ */
+int
+command_options(int argc, char **argv)
+{
+	static char *arguments[] = {"/proc/self/exe", "version", NULL};
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	(void)argv;
+	if (argc > 1)
+		fail_with(EXIT_OURS, "options takes no argument");
+	set_environment(&the_options);
+	append_option("help");
+	if (null < 0 || dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ||
+	    dup2(null, STDOUT_FILENO) < 0)
+		fail_with(EXIT_OURS, "options: %s", strerror(errno));
+	exec_program(arguments);
+}

@@ -1,0 +1,297 @@
+/* stat.c - umem stat: use of caches and arenas */
+#include <unistd.h>
+
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/commands/commands.h"
+#include "tools/inspect/commands/stat.h"
+#include "tools/inspect/model/snapshot.h"
+#include "tools/inspect/model/usage.h"
+
+/* Returns the number of large blocks, or of samples. */
+static uint64_t
+count_larges(const struct model *model, bool samples)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < model->nlarges; i++)
+		n += (model->larges[i].sample != NULL) == samples &&
+		     !model->larges[i].waits;
+	return n;
+}
+
+static void
+print_larges(const struct model *model, const char *name, bool samples,
+    uint64_t bytes, uint64_t nfailed)
+{
+	printf("%-20s %6s %7lu %7s %7s %7s %7s %5lu\n", name, "-",
+	    count_larges(model, samples), "-", "-", size_text(bytes), "-",
+	    nfailed);
+}
+
+static void
+json_larges(const struct model *model, const char *key, bool samples,
+    uint64_t bytes, uint64_t nfailed)
+{
+	json_open(key, '{');
+	json_number("blocks", count_larges(model, samples));
+	json_number("memory", bytes);
+	json_number("failed", nfailed);
+	json_close();
+}
+
+static void
+json_layers(struct model *model, size_t domain)
+{
+	assert(domain < model->ndomains);
+	json_open("caches", '[');
+	for (size_t i = 0; i < model->nlayers; i++) {
+		const struct waiting_layer *layer = &model->layers[i];
+
+		if (layer->domain != domain)
+			continue;
+		json_open(NULL, '{');
+		json_text("name", model_layer_name(model, layer));
+		if (layer->cache != 0)
+			json_address("address", layer->cache);
+		json_number("waiting", layer->nwaiting);
+		json_number("memory", layer->bytes);
+		json_close();
+	}
+	json_close();
+}
+
+void
+stat_json_domains(struct model *model, bool layers)
+{
+	json_open("rcu", '[');
+	for (size_t i = 0; i < model->ndomains; i++) {
+		const struct domain *d = &model->domains[i];
+
+		json_open(NULL, '{');
+		json_text("flavour", model_flavour(model, d));
+		json_number("waiting", d->nwaiting);
+		json_number("memory", d->bytes);
+		json_number("grace_periods", d->ngraces);
+		json_number("released", d->nreleased);
+		json_bool("in_grace_period", d->in_grace);
+		json_bool("broken", d->broken);
+		if (layers)
+			json_layers(model, i);
+		json_close();
+	}
+	json_close();
+}
+
+/* Returns the memory that would become free if the buffers were compacted. */
+static uint64_t
+spare_bytes(const struct cache *c)
+{
+	uint64_t need = (c->nlive + c->nchunks - 1) / c->nchunks;
+
+	assert(c->import != 0 || need <= c->nslabs);
+	return c->import != 0 ? 0 : (c->nslabs - need) * c->slab_bytes;
+}
+
+static void
+print_cache(const struct cache *c)
+{
+	printf("%-20s %6lu %7lu %7lu %7lu %7s %7s %5lu %5lu\n", c->name,
+	    c->bufsize, c->nlive, c->ncached, c->ntotal,
+	    size_text(c->nslabs * c->slab_bytes), size_text(spare_bytes(c)),
+	    c->nfailed, c->ncontended);
+}
+
+static const char *
+limit_text(const struct cache *c)
+{
+	return !c->counts || c->limit == UINT64_MAX ? "-"
+						    : xprint("%lu", c->limit);
+}
+
+/* Has the cache a limit or a reserve? */
+static bool
+has_limits(const struct cache *c)
+{
+	return c->counts || c->reserve != 0;
+}
+
+/* Prints a table of the caches with a limit or reserve, if there are any. */
+static void
+print_limits(const struct model *model)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		if (!has_limits(c))
+			continue;
+		if (!any)
+			printf("\n%-25s %7s %7s %7s %7s %7s %7s %7s %7s\n",
+			    "CACHE WITH LIMIT", "LIMIT", "IN USE", "WAITING",
+			    "WAITS", "FAILED", "RESERVE", "READY", "USED");
+		any = true;
+		printf("%-25s %7s %7lu %7lu %7lu %7lu %7lu %7lu %7lu\n",
+		    c->name, limit_text(c), c->nheld, c->nwaiting, c->nwaits,
+		    c->nrefused, c->reserve, c->nready, c->nreserved);
+	}
+}
+
+static void
+json_cache(const struct cache *c)
+{
+	json_open(NULL, '{');
+	json_text("name", c->name);
+	json_address("address", c->at);
+	json_number("buffer_size", c->bufsize);
+	json_number("chunk_size", c->import != 0 ? 0 : c->chunk);
+	json_number("in_use", c->nlive);
+	json_number("in_magazines", c->ncached);
+	json_number("deferred", c->ndeferred);
+	json_number("total", c->ntotal);
+	json_number("slabs", c->nslabs);
+	json_number("memory", c->nslabs * c->slab_bytes);
+	json_number("spare", spare_bytes(c));
+	json_number("loads", c->nallocs);
+	json_number("failed", c->nfailed);
+	json_number("contended", c->ncontended);
+	if (has_limits(c)) {
+		json_open("limits", '{');
+		json_number("limit", c->limit == UINT64_MAX ? 0 : c->limit);
+		json_number("in_use", c->nheld);
+		json_number("waiting", c->nwaiting);
+		json_number("waits", c->nwaits);
+		json_number("failures", c->nrefused);
+		json_number("reserve", c->reserve);
+		json_number("ready", c->nready);
+		json_number("used", c->nreserved);
+		json_close();
+	}
+	json_close();
+}
+
+static uint64_t
+arena_get(struct model *model, const struct arena *a, enum layout_entry entry)
+{
+	return layout_get(model->layout, a->record, entry);
+}
+
+static void
+print_arena(struct model *model, const struct arena *a)
+{
+	int indent = (int)(4 * a->depth);
+
+	printf("%*s%-*s %9s %10s %9s %9lu %6lu\n", indent, "",
+	    indent < 25 ? 25 - indent : 0, a->name,
+	    size_text(arena_get(model, a, L_ARENA_INUSE)),
+	    size_text(arena_get(model, a, L_ARENA_TOTAL)),
+	    size_text(arena_get(model, a, L_ARENA_IMPORTED)),
+	    arena_get(model, a, L_ARENA_NALLOCS),
+	    arena_get(model, a, L_ARENA_NFAILS));
+}
+
+static void
+json_arena(struct model *model, const struct arena *a)
+{
+	json_open(NULL, '{');
+	json_text("name", a->name);
+	json_address("address", a->at);
+	json_address("source", a->source);
+	json_number("in_use", arena_get(model, a, L_ARENA_INUSE));
+	json_number("total", arena_get(model, a, L_ARENA_TOTAL));
+	json_number("import", arena_get(model, a, L_ARENA_IMPORTED));
+	json_number("succeeded", arena_get(model, a, L_ARENA_NALLOCS));
+	json_number("failed", arena_get(model, a, L_ARENA_NFAILS));
+	json_close();
+}
+
+/* Prints objects that wait for a grace period, by flavour and cache. */
+static void
+print_waiting(struct model *model)
+{
+	if (model->ndomains == 0)
+		return;
+	printf("\n%-25s %9s %9s %9s %9s\n", "RCU FLAVOUR AND CACHE", "WAITING",
+	    "MEMORY", "PERIODS", "RELEASED");
+	for (size_t i = 0; i < model->ndomains; i++) {
+		const struct domain *d = &model->domains[i];
+
+		printf("%-25s %9lu %9s %9lu %9lu\n", model_flavour(model, d),
+		    d->nwaiting, size_text(d->bytes), d->ngraces, d->nreleased);
+		for (size_t j = 0; j < model->nlayers; j++) {
+			const struct waiting_layer *layer = &model->layers[j];
+
+			if (layer->domain == i)
+				printf("  %-23s %9lu %9s\n",
+				    model_layer_name(model, layer),
+				    layer->nwaiting, size_text(layer->bytes));
+		}
+	}
+}
+
+static void
+print_stat(struct model *model, const struct usage *usage)
+{
+	printf("%-20s %6s %7s %7s %7s %7s %7s %5s %5s\n", "CACHE", "SIZE",
+	    "IN USE", "CACHED", "TOTAL", "MEMORY", "SPARE", "FAIL", "LOCKS");
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].ntotal != 0 || model->caches[i].class == 0)
+			print_cache(&model->caches[i]);
+	print_larges(model, "[large blocks]", /* samples */ false, usage->large,
+	    usage->nlarge_failed);
+	print_larges(model, "[samples]", /* samples */ true, usage->samples, 0);
+	print_limits(model);
+	print_waiting(model);
+	printf("\n%-25s %9s %10s %9s %9s %6s\n", "ARENA", "IN USE", "TOTAL",
+	    "IMPORTED", "ALLOCS", "FAILED");
+	for (size_t i = 0; i < model->narenas; i++)
+		print_arena(model, &model->arenas[i]);
+}
+
+static void
+json_stat(struct model *model, const struct usage *usage)
+{
+	json_open(NULL, '{');
+	usage_json(usage);
+	json_open("caches", '[');
+	for (size_t i = 0; i < model->ncaches; i++)
+		json_cache(&model->caches[i]);
+	json_close();
+	json_larges(model, "large", /* samples */ false, usage->large,
+	    usage->nlarge_failed);
+	json_larges(model, "samples", /* samples */ true, usage->samples, 0);
+	stat_json_domains(model, /* layers */ true);
+	json_open("arenas", '[');
+	for (size_t i = 0; i < model->narenas; i++)
+		json_arena(model, &model->arenas[i]);
+	json_close();
+	json_close();
+}
+
+void
+stat_report(struct model *model)
+{
+	struct usage usage;
+
+	usage_read(model, &usage);
+	if (json_wanted)
+		json_stat(model, &usage);
+	else
+		print_stat(model, &usage);
+	usage_free(&usage);
+}
+
+int
+command_stat(int argc, char **argv)
+{
+	struct model *model;
+
+	no_option(argc, argv);
+	expect_arguments(argc, argv, 1, 2);
+	model = snapshot_open(argv[optind], 0);
+	if (argc - optind == 2)
+		stat_segments(model, argv[optind + 1]);
+	else
+		stat_report(model);
+	return EXIT_OK;
+}

@@ -1,0 +1,467 @@
+/*
+ * top_lines.c - the screen of umem top, as lines of text
+ *
+ * The screen has the identity of the memory (usage.c) and the history of the
+ * resident set, then the caches, then the call sites of the samples.  On a
+ * small terminal the tables have fewer rows, and then fewer columns.  A screen
+ * for a file or pipe has a fixed number of rows.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/commands/top.h"
+
+/* Rows of caches and of call sites, if the number of rows is not limited. */
+#define CACHE_ROWS 15
+#define SITE_ROWS  8
+
+/* Columns of the terminal for the name of a cache: "umem_alloc_16384". */
+#define NAME_BYTES_MIN 16
+#define NAME_BYTES_MAX 25
+
+/* The numbers of a cache, behind its name; the last ones need a wide screen. */
+static const struct column {
+	const char *title;
+	size_t width;
+} columns[] = {{"MEMORY", 7}, {"IN USE", 7}, {"CACHED", 7}, {"GROWTH", 7},
+    {"LOADS/S", 7}, {"HIT%", 5}, {"DEPOT%", 6}, {"LOCK/S", 6}};
+
+/* A row of the table of caches. */
+struct row {
+	const char *name;
+	uint64_t memory, in_use, cached;
+	bool has_growth; /* the next is known */
+	int64_t growth;
+	bool moves; /* the next two are known */
+	double loads, locks;
+	double cpu_hits, depot_hits; /* 0 to 1; -1: none */
+};
+
+static struct {
+	char **line;
+	size_t n, capacity;
+	size_t width;
+} screen;
+
+static const char *const sort_names[TOP_SORTS] = {
+    "memory", "use", "cached", "growth", "loads", "locks"};
+
+enum top_sort
+top_sort_named(const char *name)
+{
+	enum top_sort sort = TOP_BY_MEMORY;
+
+	while (sort < TOP_SORTS && strcmp(name, sort_names[sort]) != 0)
+		sort++;
+	return sort;
+}
+
+/* Cuts a text behind so many characters, of which some may be UTF-8. */
+static void
+text_cut(char *text, size_t width)
+{
+	size_t n = 0;
+
+	for (; *text != '\0'; text++) {
+		if ((*text & 0xc0) != 0x80 && n++ == width) {
+			*text = '\0';
+			return;
+		}
+	}
+}
+
+static void __attribute__((format(printf, 1, 2)))
+line_add(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = xprint_list(format, arguments);
+	va_end(arguments);
+	text_cut(text, screen.width);
+	ARRAY_GROW(screen.line, screen.n, screen.capacity);
+	screen.line[screen.n++] = text;
+}
+
+static void
+lines_clear(void)
+{
+	for (size_t i = 0; i < screen.n; i++)
+		free(screen.line[i]);
+	screen.n = 0;
+}
+
+static void
+add_title(const struct top *top)
+{
+	time_t now = time(NULL);
+	char clock[16];
+	struct tm tm;
+
+	strftime(clock, sizeof(clock), "%T", localtime_r(&now, &tm));
+	line_add("umem top  %d %s  %zu thread%s  %s  every %g s  by %s",
+	    top->watch.target->pid, top->watch.program, top->watch.nthreads,
+	    top->watch.nthreads == 1 ? "" : "s", clock, top->interval,
+	    sort_names[top->sort]);
+}
+
+static void
+add_identity(const struct top *top)
+{
+	char *text = usage_text(&top->now, screen.width), *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		line_add("%s", line);
+	free(text);
+}
+
+static void
+add_limit(const char *what, uint64_t used, uint64_t limit)
+{
+	if (limit != 0)
+		line_add("heap %s, %.0f%% of the %s limit %s", size_text(used),
+		    100.0 * (double)used / (double)limit, what,
+		    size_text(limit));
+}
+
+/* Adds the history of the resident set, the newest look at the right. */
+static void
+add_history(const struct top *top)
+{
+	static const char *const blocks[] = {"\u2581", "\u2582", "\u2583",
+	    "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
+	static const char plain[] = "_.-:=+*#";
+	size_t n = top->nlooks < TOP_HISTORY ? top->nlooks : TOP_HISTORY;
+	uint64_t least = UINT64_MAX, most = 0;
+	char text[TOP_HISTORY * 3 + 1];
+	size_t used = 0, space = screen.width > 30 ? screen.width - 30 : 0;
+
+	if (n > space)
+		n = space;
+	for (size_t i = top->nlooks - n; i < top->nlooks; i++) {
+		uint64_t rss = top->rss[i % TOP_HISTORY];
+
+		least = rss < least ? rss : least;
+		most = rss > most ? rss : most;
+	}
+	for (size_t i = top->nlooks - n; i < top->nlooks; i++) {
+		uint64_t above = top->rss[i % TOP_HISTORY] - least;
+		size_t level = most == least ? 0
+					     : (size_t)(7.0 * (double)above /
+							(double)(most - least));
+
+		assert(level < 8);
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+		    "%.*s", top->is_utf8 ? 3 : 1,
+		    top->is_utf8 ? blocks[level] : plain + level);
+	}
+	text[used] = '\0';
+	if (n != 0)
+		line_add("RSS was %s to %s  %s", size_text(least),
+		    size_text(most), text);
+}
+
+static const struct usage_cache *
+cache_find(const struct usage *usage, const struct usage_cache *c)
+{
+	for (size_t i = 0; i < usage->ncaches; i++)
+		if (usage->caches[i].at == c->at &&
+		    strcmp(usage->caches[i].name, c->name) == 0)
+			return &usage->caches[i];
+	return NULL;
+}
+
+static double
+seconds_between(const struct top *top)
+{
+	double seconds = top->now.time - top->before.time;
+
+	return seconds > 0.001 ? seconds : 0.001;
+}
+
+static struct row
+row_of(const struct top *top, const struct usage_cache *c)
+{
+	static const struct usage_cache at_start;
+	const struct usage_cache *first = cache_find(&top->first, c);
+	const struct usage_cache *before =
+	    top->has_before ? cache_find(&top->before, c) : &at_start;
+	struct row row = {.name = c->name,
+	    .memory = c->memory,
+	    .in_use = c->nlive * c->chunk,
+	    .cached = (c->nchunks - c->nlive - c->nwaiting) * c->chunk,
+	    .cpu_hits = -1,
+	    .depot_hits = -1};
+	uint32_t nloads, nreceived, nrefills;
+
+	row.has_growth = top->nlooks != 0;
+	row.growth = (int64_t)row.in_use;
+	if (first != NULL)
+		row.growth -= (int64_t)(first->nlive * first->chunk);
+	if (before == NULL)
+		return row;
+	row.moves = top->has_before;
+	nloads = c->nloads - before->nloads;
+	nreceived = c->nreceived - before->nreceived;
+	nrefills = c->nrefills - before->nrefills;
+	row.loads = nloads / seconds_between(top);
+	row.locks = (uint32_t)(c->ncontended - before->ncontended) /
+		    seconds_between(top);
+	if (nloads != 0 && nreceived >= nloads)
+		row.cpu_hits = 1 - (double)nloads / nreceived;
+	if (nloads != 0 && nrefills <= nloads)
+		row.depot_hits = 1 - (double)nrefills / nloads;
+	return row;
+}
+
+static struct row
+row_of_bytes(
+    const struct top *top, const char *name, uint64_t bytes, uint64_t first)
+{
+	return (struct row){.name = name,
+	    .has_growth = top->nlooks != 0,
+	    .memory = bytes,
+	    .in_use = bytes,
+	    .growth = (int64_t)(bytes - first),
+	    .cpu_hits = -1,
+	    .depot_hits = -1};
+}
+
+static enum top_sort order_wanted;
+
+static double
+sort_value(const struct row *row)
+{
+	switch (order_wanted) {
+	case TOP_BY_USE:
+		return (double)row->in_use;
+	case TOP_BY_CACHED:
+		return (double)row->cached;
+	case TOP_BY_GROWTH:
+		return (double)row->growth;
+	case TOP_BY_LOADS:
+		return row->loads;
+	case TOP_BY_LOCKS:
+		return row->locks;
+	default:
+		return (double)row->memory;
+	}
+}
+
+static int
+order_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	double p = sort_value(x), q = sort_value(y);
+
+	if (p != q)
+		return p > q ? -1 : 1;
+	if (x->memory != y->memory)
+		return x->memory > y->memory ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static struct row *
+rows_make(const struct top *top, size_t *n)
+{
+	const struct usage *u = &top->now;
+	struct row *rows = xalloc((u->ncaches + 3) * sizeof(*rows));
+
+	*n = 0;
+	for (size_t i = 0; i < u->ncaches; i++)
+		if (u->caches[i].memory != 0)
+			rows[(*n)++] = row_of(top, &u->caches[i]);
+	if (u->large != 0)
+		rows[(*n)++] = row_of_bytes(
+		    top, "[large blocks]", u->large, top->first.large);
+	if (u->samples != 0)
+		rows[(*n)++] = row_of_bytes(
+		    top, "[samples]", u->samples, top->first.samples);
+	if (u->arenas != 0)
+		rows[(*n)++] = row_of_bytes(
+		    top, "[other arenas]", u->arenas, top->first.arenas);
+	order_wanted = top->sort;
+	if (*n != 0)
+		qsort(rows, *n, sizeof(*rows), order_rows);
+	return rows;
+}
+
+/* Returns a rate or a percentage; "-": not known. */
+static const char *
+number_text(bool known, double number)
+{
+	static char texts[8][32];
+	static unsigned next;
+	char *text = texts[next++ % array_size(texts)];
+
+	if (!known)
+		return "-";
+	snprintf(text, sizeof(texts[0]), "%.*f",
+	    number > 0 && number < 9.95 ? 1 : 0, number);
+	return text;
+}
+
+/* Returns the number of columns for which there is space beside the names. */
+static size_t
+columns_shown(void)
+{
+	size_t n = array_size(columns), width = NAME_BYTES_MIN;
+
+	for (size_t i = 0; i < n; i++)
+		width += 1 + columns[i].width;
+	while (n > 1 && width > screen.width)
+		width -= 1 + columns[--n].width;
+	return n;
+}
+
+static size_t
+name_width(void)
+{
+	size_t width = screen.width, n = columns_shown();
+
+	for (size_t i = 0; i < n; i++)
+		width -= width > columns[i].width ? 1 + columns[i].width : 0;
+	return width > NAME_BYTES_MAX   ? NAME_BYTES_MAX
+	       : width < NAME_BYTES_MIN ? NAME_BYTES_MIN
+					: width;
+}
+
+/* Adds a row with this name and texts, one for each column. */
+static void
+add_cells(const char *name, const char *const *texts)
+{
+	char line[NAME_BYTES_MAX + 8 * 32], *start;
+	size_t n = columns_shown(), used;
+
+	start = text_shortened(name, name_width());
+	used = (size_t)snprintf(
+	    line, sizeof(line), "%-*s", (int)name_width(), start);
+	free(start);
+	for (size_t i = 0; i < n && used < sizeof(line); i++)
+		used += (size_t)snprintf(line + used, sizeof(line) - used,
+		    " %*s", (int)columns[i].width, texts[i]);
+	line_add("%s", line);
+}
+
+static void
+add_row(const struct row *row)
+{
+	const char *texts[array_size(columns)] = {size_text(row->memory),
+	    size_text(row->in_use), size_text(row->cached),
+	    row->has_growth ? growth_text((double)row->growth, false) : "-",
+	    number_text(row->moves, row->loads),
+	    number_text(row->cpu_hits >= 0, row->cpu_hits * 100),
+	    number_text(row->depot_hits >= 0, row->depot_hits * 100),
+	    number_text(row->moves, row->locks)};
+
+	add_cells(row->name, texts);
+}
+
+static void
+add_head(void)
+{
+	const char *texts[array_size(columns)];
+
+	for (size_t i = 0; i < array_size(columns); i++)
+		texts[i] = columns[i].title;
+	add_cells("CACHE", texts);
+}
+
+/* Adds the table of caches in at most rows lines. */
+static void
+add_caches(const struct top *top, size_t rows)
+{
+	size_t n, shown;
+	struct row *row = rows_make(top, &n);
+
+	add_head();
+	rows = rows > 1 ? rows - 1 : 0;
+	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
+	for (size_t i = 0; i < shown; i++)
+		add_row(&row[i]);
+	if (shown < n && rows > 0)
+		line_add("%zu more caches", n - shown);
+	free(row);
+}
+
+/* Can sampling be turned on?  Not if every block is checked. */
+static bool
+can_sample(const struct top *top)
+{
+	const struct layout *l = top->watch.layout;
+	uint64_t is_able = 1;
+
+	layout_peek(l, top->watch.target, layout_value(l, L_SAMPLING),
+	    L_SAMPLING_ABLE, &is_able);
+	return is_able != 0;
+}
+
+static void
+add_sites(const struct top *top, size_t rows)
+{
+	size_t n = 0, shown;
+
+	while (n < top->watch.sites.n && top->watch.sites.site[n]->bytes > 0)
+		n++;
+	line_add("%8s %8s %8s  CALL SITE (estimates from samples)", "BYTES",
+	    "GROWTH", "BLOCKS");
+	rows = rows > 1 ? rows - 1 : 0;
+	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
+	for (size_t i = 0; i < shown; i++) {
+		const struct top_site *s = top->watch.sites.site[i];
+		/* Half a block is the error of rounding. */
+		bool estimated = s->blocks - (double)s->nsamples >= 0.5;
+
+		line_add("%8s %8s %8s  %s", bytes_text(s->bytes, estimated),
+		    top->nlooks != 0
+			? growth_text(s->bytes - s->first, estimated)
+			: "-",
+		    count_text(s->blocks, estimated), s->name);
+	}
+	if (shown < n && rows > 0)
+		line_add("%zu more call sites", n - shown);
+	if (n == 0 && top->watch.mean != 0)
+		line_add("no sample yet, of one in %s bytes",
+		    size_text(top->watch.mean));
+	else if (n == 0 && top->watch.target->live && !can_sample(top))
+		line_add("sampling is off, because every block is checked");
+	else if (n == 0 && top->watch.target->live)
+		line_add(
+		    "sampling is off; umem ctl %d sample=default turns it on",
+		    top->watch.target->pid);
+	else if (n == 0)
+		line_add("sampling was off");
+}
+
+char **
+top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
+{
+	size_t left = CACHE_ROWS + SITE_ROWS + 2,
+	       nsites = top->watch.sites.n + 1;
+
+	lines_clear();
+	screen.width = width;
+	if (top->nlooks != 0)
+		add_title(top);
+	add_identity(top);
+	if (top->nlooks != 0) {
+		add_limit("soft", top->now.heap, top->now.soft.limit);
+		add_limit("hard", top->now.held, top->now.hard.limit);
+	}
+	add_history(top);
+	if (rows != 0)
+		left = rows > screen.n + 1 ? rows - screen.n - 1 : 0;
+	if (nsites < 2)
+		nsites = 2;
+	if (nsites > left / 2)
+		nsites = left / 2;
+	add_caches(top, left - nsites);
+	if (nsites > 1)
+		add_sites(top, nsites);
+	*n = screen.n;
+	return screen.line;
+}

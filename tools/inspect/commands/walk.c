@@ -1,0 +1,126 @@
+/*
+ * walk.c - umem walk: addresses of blocks and objects, one on each line,
+ * for pipes
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/commands/commands.h"
+#include "tools/inspect/model/snapshot.h"
+#include "tools/inspect/sites/leaks.h"
+
+static void
+print_item(uint64_t at)
+{
+	if (json_wanted)
+		json_address(NULL, at);
+	else
+		printf("%lx\n", at);
+}
+
+/* Prints the allocated (live) or free chunks of one or all (NULL) caches. */
+static void
+walk_chunks(struct model *model, const struct cache *only, bool live)
+{
+	assert(only == NULL || (only >= model->caches &&
+				   only < model->caches + model->ncaches));
+	for (size_t i = 0; i < model->nslabs; i++) {
+		const struct slab *s = &model->slabs[i];
+
+		if (only != NULL && &model->caches[s->cache] != only)
+			continue;
+		for (unsigned j = 0; j < s->nchunks; j++)
+			if (bit_get(s->live, j) == live)
+				print_item(slab_chunk_at(model, s, j));
+	}
+	for (size_t i = 0; i < model->nlarges && only == NULL; i++)
+		if (model->larges[i].waits != live)
+			print_item(model->larges[i].at);
+}
+
+static void
+walk_allocated(struct model *model, const struct cache *only)
+{
+	walk_chunks(model, only, true);
+}
+
+static void
+walk_free(struct model *model, const struct cache *only)
+{
+	walk_chunks(model, only, false);
+}
+
+static const struct cache *leaks_of; /* NULL: of all */
+
+static void
+print_leak(
+    struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	assert((slab != NULL) != (large != NULL));
+	if (leaks_of != NULL &&
+	    (slab == NULL || &model->caches[slab->cache] != leaks_of))
+		return;
+	print_item(slab ? slab_chunk_at(model, slab, i) : large->at);
+}
+
+static void
+walk_leaks(struct model *model, const struct cache *only)
+{
+	leaks_of = only;
+	leaks_mark(model);
+	target_end_copy(model->target);
+	leaks_each(model, print_leak);
+}
+
+static const struct walk {
+	const char *name;
+	void (*run)(struct model *model, const struct cache *only);
+	unsigned parts; /* MODEL_* */
+} walks[] = {{"allocated", walk_allocated, 0}, {"free", walk_free, 0},
+    {"leak", walk_leaks, MODEL_POINTERS}};
+
+static const struct walk *
+find_walk(const char *name)
+{
+	for (size_t i = 0; i < array_size(walks); i++)
+		if (strcmp(walks[i].name, name) == 0)
+			return &walks[i];
+	return NULL;
+}
+
+static const struct cache *
+find_cache(struct model *model, const char *name)
+{
+	const struct cache *c = model_cache(model, name);
+
+	if (c == NULL)
+		fail_with(EXIT_ERROR, "walk: no walk and no cache %s", name);
+	return c;
+}
+
+int
+command_walk(int argc, char **argv)
+{
+	const struct cache *only = NULL;
+	const struct walk *walk;
+	struct model *model;
+
+	no_option(argc, argv);
+	expect_arguments(argc, argv, 2, 3);
+	walk = find_walk(argv[optind + 1]);
+	model = snapshot_open(argv[optind], walk == NULL ? 0 : walk->parts);
+	if (walk == NULL)
+		only = find_cache(model, argv[optind + 1]);
+	else if (argc - optind == 3)
+		only = find_cache(model, argv[optind + 2]);
+	if (json_wanted)
+		json_open(NULL, '[');
+	if (walk == NULL)
+		walk_allocated(model, only);
+	else
+		walk->run(model, only);
+	if (json_wanted)
+		json_close();
+	return EXIT_OK;
+}

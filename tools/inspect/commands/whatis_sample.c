@@ -1,0 +1,127 @@
+/* whatis_sample.c - umem whatis: explain an address in or near a sample */
+#include <unistd.h>
+
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/commands/whatis.h"
+#include "tools/inspect/model/audit.h"
+
+/* Returns the sample that has this address in its units or guard page. */
+static const struct sample *
+sample_near(const struct model *model, uint64_t at)
+{
+	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < model->nsamples; i++) {
+		const struct sample *s = &model->samples[i];
+		uint64_t end = s->at + s->size - s->span;
+		uint64_t bytes = (end + unit - 1) / unit * unit;
+
+		/* A guard page as large as a unit is a unit of its own. */
+		if (s->guarded && unit <= page)
+			bytes += page;
+		if (s->record != 0 && at >= s->span && at - s->span < bytes)
+			return s;
+	}
+	return NULL;
+}
+
+/* Returns the state of a sample in words. */
+static const char *
+state_text(struct model *model, const struct sample *s)
+{
+	const struct domain *domain =
+	    s->waits ? model_waits_for(model, s->at) : NULL;
+
+	if (!s->waits)
+		return "";
+	return domain == NULL ? ", waits for a grace period"
+			      : xprint(", waits for a grace period of %s",
+				    model_flavour(model, domain));
+}
+
+/* Returns one of two phrases for which a reader of a fault report searches. */
+static const char *
+where_text(const struct sample *s, uint64_t at)
+{
+	if (at < s->at)
+		return "before";
+	if (at - s->at >= s->size)
+		return "past the end of";
+	return "in";
+}
+
+/* Returns the free of a sample in the form of a record. */
+static struct audit
+audit_of_free(const struct sample *s)
+{
+	struct audit freed = audit_of_sample(s);
+
+	assert(s->freed_depth == 0 || !s->live);
+	freed.depth = s->freed_depth;
+	freed.timestamp = s->freed_time;
+	freed.thread = s->freed_thread;
+	freed.stack = s->freed_stack;
+	return freed;
+}
+
+static void
+json_sample(struct model *model, const struct sample *s, uint64_t at)
+{
+	struct audit allocated = audit_of_sample(s), freed = audit_of_free(s);
+
+	json_open(NULL, '{');
+	json_address("address", at);
+	json_text("kind", "sample");
+	json_text("state", s->live    ? "allocated"
+			   : s->waits ? "freed, waits for a grace period"
+				      : "freed");
+	json_text("where", where_text(s, at));
+	json_bool("guarded", s->guarded);
+	json_address("buffer", s->at);
+	json_number("size", s->size);
+	if (s->cache != 0)
+		json_text("cache", audit_cache_name(model, &allocated));
+	json_open("allocated", '{');
+	audit_json(model, &allocated);
+	json_close();
+	if (!s->live) {
+		json_open("freed", '{');
+		audit_json(model, &freed);
+		json_close();
+	}
+	json_close();
+}
+
+bool
+whatis_say_sample(struct model *model, uint64_t at, bool stack)
+{
+	const struct sample *s = sample_near(model, at);
+	struct audit allocated, freed;
+
+	if (s == NULL)
+		return false;
+	if (json_wanted) {
+		json_sample(model, s, at);
+		return true;
+	}
+	if (at >= s->at)
+		printf("%lx is %lx+0x%lx, ", at, s->at, at - s->at);
+	else
+		printf("%lx is %lx-0x%lx, ", at, s->at, s->at - at);
+	allocated = audit_of_sample(s);
+	printf("%s %s sample of %lu bytes (%lx)%s%s%s\n", where_text(s, at),
+	    s->live ? "an allocated" : "a freed", s->size, s->record,
+	    s->cache == 0
+		? ""
+		: xprint(", of cache %s", audit_cache_name(model, &allocated)),
+	    s->guarded ? ", between guards" : "", state_text(model, s));
+	if (!stack)
+		return true;
+	audit_print_transaction(model, "allocated", &allocated);
+	if (!s->live) {
+		freed = audit_of_free(s);
+		audit_print_transaction(model, "freed", &freed);
+	}
+	return true;
+}

@@ -1,0 +1,381 @@
+/*
+ * sites_names.c - which frame of a stack is the call site, and its name
+ */
+#include <search.h>
+#include <string.h>
+
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/sites/sites.h"
+#include "tools/inspect/sites/wrappers.h"
+#include "tools/inspect/symbols/jit.h"
+#include "tools/inspect/symbols/symbols.h"
+
+static bool
+begins_with_any(const char *text, const char *const *starts)
+{
+	for (; *starts != NULL; starts++)
+		if (strncmp(text, *starts, strlen(*starts)) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_c_library(const struct symbol_frame *frame)
+{
+	static const char *const objects[] = {"libc.so", "libc-2", "libstdc++.",
+	    "libc++.", "libumem", "ld-linux", "ld-2", "libgcc_s", NULL};
+
+	return frame->object != NULL && begins_with_any(frame->object, objects);
+}
+
+/* Has the name of a function this text outside the arguments of templates? */
+static bool
+name_has(const char *name, const char *text)
+{
+	size_t depth = 0;
+
+	for (; *name != '\0'; name++) {
+		if (depth == 0 && strncasecmp(name, text, strlen(text)) == 0)
+			return true;
+		if (*name == '<')
+			depth++;
+		else if (*name == '>' && depth > 0)
+			depth--;
+	}
+	return false;
+}
+
+static bool
+is_allocator(const struct symbol_frame *frame)
+{
+	static const char *const starts[] = {"umem_", "operator new", "_Znw",
+	    "_Zna", "std::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
+	    "void* operator new", NULL};
+	static const char *const parts[] = {
+	    "alloc", "memalign", "strdup", "strndup", NULL};
+
+	if (frame->function == NULL)
+		return false;
+	for (size_t i = 0; parts[i] != NULL; i++)
+		if (name_has(frame->function, parts[i]))
+			return true;
+	return begins_with_any(frame->function, starts);
+}
+
+/* Crates that come with rustc. */
+static const char *const rust_crates[] = {
+    "core::", "alloc::", "std::", "hashbrown::", NULL};
+
+/* Is this a type of those crates, of the language, or a parameter? */
+static bool
+is_rust_type(const char *type)
+{
+	while (strchr("&*([", *type) != NULL && *type != '\0')
+		type++;
+	if (strncmp(type, "mut ", 4) == 0 || strncmp(type, "dyn ", 4) == 0)
+		type += 4;
+	return begins_with_any(type, rust_crates) ||
+	       strncmp(type + strcspn(type, ":<>,;)] "), "::", 2) != 0;
+}
+
+/*
+ * Is this a function of those crates?  The name of a method is "<type>::name"
+ * or "<type as trait>::name"; the program's methods have a type or a trait of
+ * the program.
+ */
+static bool
+is_rust_name(const char *name)
+{
+	const char *p = name;
+	unsigned depth = 0;
+
+	if (*name != '<')
+		return begins_with_any(name, rust_crates);
+	do {
+		if (*p == '<')
+			depth++;
+		else if (*p == '>' && p[-1] != '-')
+			depth--;
+		else if (depth == 1 && strncmp(p, " as ", 4) == 0)
+			return is_rust_type(name + 1) && is_rust_type(p + 4);
+		p++;
+	} while (depth > 0 && *p != '\0');
+	return is_rust_type(name + 1);
+}
+
+static bool
+is_rust_library(const struct symbol_frame *frame)
+{
+	static const char *const paths[] = {"library/core/src/",
+	    "library/alloc/src/", "library/std/src/", "/hashbrown-", NULL};
+
+	if (!frame->is_rust)
+		return false;
+	for (size_t i = 0; frame->path != NULL && paths[i] != NULL; i++)
+		if (strstr(frame->path, paths[i]) != NULL)
+			return true;
+	return is_rust_name(frame->function);
+}
+
+/* Is this the function of Go that calls C, on a stack of its own? */
+static bool
+is_go_runtime(const struct symbol_frame *frame)
+{
+	static const char *const starts[] = {"runtime.asmcgocall", NULL};
+
+	return frame->function != NULL &&
+	       begins_with_any(frame->function, starts);
+}
+
+/* A frame of a stack, which may be of an inlined function. */
+struct stack_place {
+	unsigned i;  /* in the stack */
+	size_t j, n; /* among the functions of that address */
+	const struct symbol_frame *frame;
+};
+
+static struct stack_place
+place_of(struct model *model, const struct site_tally *t, unsigned i)
+{
+	struct stack_place p = {.i = i};
+
+	if (i < t->depth)
+		p.frame = symbol_frames(model->target, t->stack[i], &p.n);
+	return p;
+}
+
+/* Returns the caller's frame; its member frame is NULL at the end. */
+static struct stack_place
+next_place(
+    struct model *model, const struct site_tally *t, struct stack_place p)
+{
+	if (p.j + 1 == p.n)
+		return place_of(model, t, p.i + 1);
+	p.j++;
+	p.frame++;
+	return p;
+}
+
+/*
+ * Returns the first place from p on that can be a call site, and the frame that
+ * it has called; the member frame is NULL if there is none.
+ */
+static struct stack_place
+find_site_from(struct model *model, const struct site_tally *t,
+    struct stack_place p, const struct symbol_frame **called)
+{
+	*called = NULL;
+	for (; p.frame != NULL && !is_go_runtime(p.frame);
+	     p = next_place(model, t, p)) {
+		if (!is_c_library(p.frame) && !is_allocator(p.frame) &&
+		    !is_rust_library(p.frame) &&
+		    !wrappers_have(model, t->stack[p.i]))
+			return p;
+		*called = p.frame;
+	}
+	p.frame = NULL;
+	return p;
+}
+
+static bool
+is_generated(const struct symbol_frame *frame)
+{
+	return frame->object != NULL && strcmp(frame->object, SYMBOL_JIT) == 0;
+}
+
+/* Returns the first function of a program that generates code, or no frame. */
+static struct stack_place
+find_generated(struct model *model, const struct site_tally *t)
+{
+	struct stack_place p = place_of(model, t, 0);
+
+	while (p.frame != NULL &&
+	       !(is_generated(p.frame) && jit_is_program(p.frame->function)))
+		p = next_place(model, t, p);
+	return p;
+}
+
+static const char *
+function_text(const struct symbol_frame *frame)
+{
+	if (is_generated(frame))
+		return jit_plain(frame->function);
+	return frame->function != NULL ? frame->function : frame->name;
+}
+
+/*
+ * Returns the call site in a stack, and the frame that it has called.
+ * Functions of a program that generates code precede those of its runtime.
+ */
+static struct stack_place
+find_site(struct model *model, const struct site_tally *t,
+    const struct symbol_frame **called)
+{
+	struct stack_place first = place_of(model, t, 0);
+	struct stack_place p = find_generated(model, t);
+
+	assert(t->depth > 0);
+	*called = NULL;
+	if (p.frame == NULL)
+		p = find_site_from(model, t, first, called);
+	if (p.frame != NULL)
+		return p;
+	*called = NULL;
+	return first;
+}
+
+unsigned
+site_frame(
+    struct model *model, unsigned depth, const uint64_t *stack, unsigned from)
+{
+	struct site_tally t = {.depth = depth, .stack = stack};
+	const struct symbol_frame *called;
+	struct stack_place p =
+	    find_site_from(model, &t, place_of(model, &t, from), &called);
+
+	return p.frame != NULL ? p.i : depth;
+}
+
+/* A word of the target that was looked at as the address of a table. */
+struct table {
+	uint64_t at;
+	const char *class; /* or NULL */
+};
+static void *tables; /* for tsearch() */
+
+static int
+order_tables(const void *a, const void *b)
+{
+	const struct table *x = a, *y = b;
+
+	return order_numbers(x->at, y->at);
+}
+
+/* Returns the class whose virtual table is at at, or NULL. */
+static const char *
+class_of_table(struct model *model, uint64_t at)
+{
+	static const char start[] = "vtable for ";
+	size_t n;
+	const char *symbol = symbol_frames(model->target, at, &n)[0].function;
+
+	if (symbol == NULL || strncmp(symbol, start, sizeof(start) - 1) != 0)
+		return NULL;
+	return symbol + sizeof(start) - 1;
+}
+
+/*
+ * Reads the word at at.  Blocks come by address, so a page is read only once.
+ */
+static bool
+peek_word(struct target *target, uint64_t at, uint64_t *word)
+{
+	static uint64_t page = UINT64_MAX, words[512];
+
+	if (at / sizeof(words) != page) {
+		page = at / sizeof(words);
+		if (!target_peek(
+			target, page * sizeof(words), words, sizeof(words)))
+			page = UINT64_MAX;
+	}
+	if (page == UINT64_MAX)
+		return target_peek(target, at, word, sizeof(*word));
+	*word = words[at % sizeof(words) / sizeof(*words)];
+	return true;
+}
+
+const char *
+site_class_of(struct model *model, uint64_t at)
+{
+	const struct mapping *m;
+	struct table key, **found, *made;
+
+	if (at % sizeof(key.at) != 0 ||
+	    !peek_word(model->target, at, &key.at) ||
+	    key.at % sizeof(key.at) != 0)
+		return NULL;
+	m = target_mapping(model->target, key.at);
+	if (m == NULL || !m->file || m->execute)
+		return NULL;
+	found = tfind(&key, &tables, order_tables);
+	if (found != NULL)
+		return (*found)->class;
+	made = xalloc(sizeof(*made));
+	*made = key;
+	made->class = class_of_table(model, key.at);
+	if (tsearch(made, &tables, order_tables) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made->class;
+}
+
+const char *
+site_tally_name(struct model *model, const struct site_tally *t)
+{
+	const struct symbol_frame *frame, *called;
+
+	if (t->depth == 0 && t->class != NULL)
+		return xprint("unknown: %s, %s", t->class,
+		    t->cache != NULL ? t->cache->name : "a large block");
+	if (t->depth == 0 && t->cache == NULL && t->size == 0)
+		return "unknown";
+	if (t->depth == 0 && t->cache == NULL)
+		return xprint(
+		    "unknown: large blocks of %s", size_text(t->size));
+	if (t->depth == 0)
+		return xprint("unknown: %s of %s",
+		    t->cache->class ? "blocks" : "objects", t->cache->name);
+	frame = find_site(model, t, &called).frame;
+	if (is_generated(frame))
+		return jit_plain(frame->function);
+	if (frame->line == NULL || frame->function == NULL)
+		return frame->name;
+	return xprint("%s (%s)", frame->function, frame->line);
+}
+
+/* Returns the callers of a stack, at most so many: " via strdup < main". */
+static const char *
+callers_text(struct model *model, const struct site_tally *t, unsigned most)
+{
+	const struct symbol_frame *called;
+	struct stack_place p = find_site(model, t, &called);
+	const char *text = "";
+
+	if (called != NULL &&
+	    (called->function != NULL || !is_c_library(called)))
+		text = xprint(" via %s",
+		    called->function != NULL ? called->function : called->name);
+	for (unsigned n = 0; n < most; n++) {
+		p = next_place(model, t, p);
+		if (p.frame == NULL || p.frame->object == NULL ||
+		    is_c_library(p.frame))
+			break;
+		text = xprint("%s < %s", text, function_text(p.frame));
+	}
+	return text;
+}
+
+const char *
+site_callers(struct sites *sites, const struct site *site, unsigned most)
+{
+	const struct site_tally *t = site->tallies[0];
+	size_t nstacks = site->ntallies;
+	const char *text;
+
+	if (t->depth == 0)
+		return "";
+	text = callers_text(sites->model, t, most);
+	if (nstacks > 1)
+		text = xprint("%s; %zu more stack%s", text, nstacks - 1,
+		    nstacks == 2 ? "" : "s");
+	return text;
+}
+
+bool
+site_tally_is_from(
+    struct model *model, const struct site_tally *t, const char *text)
+{
+	for (unsigned i = 0; i < t->depth; i++)
+		if (symbol_matches(model->target, t->stack[i], text))
+			return true;
+	return false;
+}

@@ -1,0 +1,257 @@
+/*
+ * sites_print.c - tables of call sites, with their stacks, and as JSON
+ */
+#include <math.h>
+
+#include "tools/inspect/base/print.h"
+#include "tools/inspect/model/audit.h"
+#include "tools/inspect/sites/sites.h"
+#include "tools/inspect/symbols/symbols.h"
+
+/* Stacks of a row that are printed. */
+#define STACKS_MAX 5
+
+/* Columns of the terminal for a call site, for which others are left out. */
+#define CALL_SITE_WANTED 40
+
+/*
+ * The columns before the call site.  On a narrow terminal, those with the
+ * largest rank are left out.
+ */
+static const struct column {
+	const char *title;
+	size_t width;
+	unsigned rank;
+	bool of_leaks; /* only leaks have it */
+} columns[] = {{"BYTES", 9, 0, false}, {"SHARE", 5, 3, false},
+    {"BLOCKS", 9, 0, false}, {"INDIRECT", 8, 1, true}, {"OLDEST", 7, 4, false},
+    {"PER MIN", 8, 2, true}};
+
+const char *
+site_age_text(uint64_t age)
+{
+	uint64_t s = age / 1000000000;
+
+	if (age == 0)
+		return "-";
+	if (s < 60)
+		return xprint("%lus", s);
+	if (s < 3600)
+		return xprint("%lum%02lus", s / 60, s % 60);
+	if (s < 86400)
+		return xprint("%luh%02lum", s / 3600, s / 60 % 60);
+	return xprint("%lud%02luh", s / 86400, s / 3600 % 24);
+}
+
+static void
+print_addresses(const struct site_tally *t)
+{
+	uint64_t n = t->nseen < SITE_ADDRESSES ? t->nseen : SITE_ADDRESSES;
+
+	for (uint64_t i = 0; i < n; i++)
+		printf("    %lx\n", t->at[i]);
+	if (t->nseen > n)
+		printf(
+		    "    %lu more; umem walk leak prints all\n", t->nseen - n);
+}
+
+static void
+print_stacks(struct sites *sites, const struct site *site)
+{
+	for (size_t i = 0; i < site->ntallies && i < STACKS_MAX; i++) {
+		const struct site_tally *t = site->tallies[i];
+		bool estimated = fabs(t->blocks - (double)t->nseen) >= 0.5;
+		struct audit audit = {.depth = t->depth, .stack = t->stack};
+
+		printf("  %s in %s block%s%s\n",
+		    bytes_text(site_tally_total(t), estimated),
+		    count_text(t->blocks, estimated),
+		    t->blocks < 1.5 ? "" : "s",
+		    t->depth == 0
+			? ":"
+			: xprint(", one at %lx, allocated by:", t->example));
+		if (t->depth != 0)
+			audit_print_stack(sites->model, &audit, 4);
+		else
+			print_addresses(t);
+	}
+	if (site->ntallies > STACKS_MAX)
+		printf("  %zu more stacks\n", site->ntallies - STACKS_MAX);
+}
+
+/* Is there space for this column, and for all of smaller ranks? */
+static bool
+has_column(const struct sites *sites, size_t column)
+{
+	size_t width = print_width(), used = 1;
+
+	if (columns[column].of_leaks && !sites->are_leaks)
+		return false;
+	for (size_t i = 0; i < array_size(columns); i++)
+		if (columns[i].rank <= columns[column].rank &&
+		    (sites->are_leaks || !columns[i].of_leaks))
+			used += columns[i].width + 1;
+	return columns[column].rank == 0 ||
+	       (width > CALL_SITE_WANTED && used <= width - CALL_SITE_WANTED);
+}
+
+/* Prints the texts of the columns that there are; returns their width. */
+static size_t
+print_cells(const struct sites *sites, const char *const *texts)
+{
+	size_t used = 1;
+
+	for (size_t i = 0; i < array_size(columns); i++)
+		if (has_column(sites, i)) {
+			printf("%*s ", (int)columns[i].width, texts[i]);
+			used += columns[i].width + 1;
+		}
+	putchar(' ');
+	return used;
+}
+
+static void
+print_head(const struct sites *sites)
+{
+	const char *texts[array_size(columns)];
+
+	for (size_t i = 0; i < array_size(columns); i++)
+		texts[i] = columns[i].title;
+	print_cells(sites, texts);
+	puts("CALL SITE");
+}
+
+static void
+print_row(struct sites *sites, const struct site *row, double all)
+{
+	bool about = row->estimated;
+	const char *texts[array_size(columns)] = {
+	    bytes_text(site_total(row), about),
+	    xprint("%.0f%%", 100 * site_total(row) / all),
+	    count_text(row->blocks, about),
+	    row->held >= 0.5 ? bytes_text(row->held, about) : "-",
+	    site_age_text(row->oldest),
+	    row->rate < 0 ? "-" : bytes_text(row->rate, about)};
+
+	print_call_site(print_cells(sites, texts), row->name,
+	    site_callers(sites, row, SITE_CALLERS));
+}
+
+void
+sites_print(struct sites *sites, double all, bool every)
+{
+	double rest = 0;
+	size_t n = sites->nrows;
+
+	if (!every && n > SITES_ROWS + 1)
+		n = SITES_ROWS;
+	print_head(sites);
+	for (size_t i = 0; i < n; i++)
+		print_row(sites, &sites->rows[i], all);
+	for (size_t i = n; i < sites->nrows; i++)
+		rest += site_total(&sites->rows[i]);
+	if (n < sites->nrows)
+		printf("%9s %4.0f%% in %zu more rows; -e prints all\n",
+		    bytes_text(rest, sites_are_estimated(sites)),
+		    100 * rest / all, sites->nrows - n);
+}
+
+void
+sites_print_details(struct sites *sites, const char *suffix, bool every)
+{
+	for (size_t i = 0; i < sites->nrows; i++) {
+		if (!every && i == SITES_ROWS)
+			return;
+		printf("\n%s%s\n", sites->rows[i].name, suffix);
+		print_stacks(sites, &sites->rows[i]);
+	}
+}
+
+bool
+sites_are_estimated(const struct sites *sites)
+{
+	for (size_t i = 0; i < sites->nrows; i++)
+		if (sites->rows[i].estimated)
+			return true;
+	return false;
+}
+
+bool
+sites_have_unknown(const struct sites *sites)
+{
+	for (size_t i = 0; i < sites->nrows; i++)
+		if (sites->rows[i].tallies[0]->depth == 0)
+			return true;
+	return false;
+}
+
+const char *
+sites_sum_text(double bytes, double blocks, bool estimated, const char *verb)
+{
+	return xprint("%s%s in %s block%s", bytes_text(bytes, estimated), verb,
+	    count_text(blocks, estimated),
+	    blocks >= 0.5 && blocks < 1.5 ? "" : "s");
+}
+
+void
+sites_print_notes(struct model *model, bool estimated, bool unknown)
+{
+	if (estimated)
+		puts("\n~ is an estimate from samples.");
+	symbols_print_advice(model->target);
+	if (!unknown)
+		return;
+	if (model->sampling_mean != 0 && model->nhalved != 0)
+		printf("\nunknown: allocated before sampling began, or of a "
+		       "size with so few bytes that\none sample in %s bytes "
+		       "has missed it; the interval was doubled %lu times,\n"
+		       "because of %lu samples.\n",
+		    size_text(model->sampling_mean), model->nhalved,
+		    layout_value(model->layout, L_SAMPLES_MAX));
+	else if (model->sampling_mean != 0)
+		printf("\nunknown: allocated before sampling began, or of a "
+		       "size with so few bytes that\none sample in %s bytes "
+		       "has missed it; a smaller interval misses less.\n",
+		    size_text(model->sampling_mean));
+	else if (model->target->live && !model->target->borrowed)
+		printf("\nunknown: nothing recorded the caller. \"umem ctl %d "
+		       "sample=default\" records it for\nlater allocations, "
+		       "\"umem run --debug\" for all blocks.\n",
+		    model->target->pid);
+	else
+		puts("\nunknown: nothing recorded the caller, as "
+		     "\"umem run --debug\" does.");
+}
+
+static void
+tally_json(struct sites *sites, const struct site_tally *t)
+{
+	json_open(NULL, '{');
+	json_rounded("bytes", t->bytes);
+	json_rounded("blocks", t->blocks);
+	json_number("seen", t->nseen);
+	json_address("example", t->example);
+	json_open("frames", '[');
+	for (unsigned i = 0; i < t->depth; i++)
+		audit_json_frames(sites->model, t->stack[i]);
+	json_close();
+	json_close();
+}
+
+void
+site_json(struct sites *sites, const struct site *site)
+{
+	json_text("call_site", site->name);
+	json_rounded("bytes", site->bytes);
+	json_rounded("blocks", site->blocks);
+	json_bool("estimated", site->estimated);
+	json_number("seen", site->nseen);
+	if (site->oldest != 0)
+		json_number("oldest_age_ns", site->oldest);
+	if (site->rate >= 0)
+		json_rounded("bytes_per_minute", site->rate);
+	json_open("stacks", '[');
+	for (size_t i = 0; i < site->ntallies; i++)
+		tally_json(sites, site->tallies[i]);
+	json_close();
+}

@@ -1,0 +1,126 @@
+/*
+ * suppress.c - call sites whose leaks are not reported
+ *
+ * A file of suppressions has a pattern on each line.  A pattern is that of a
+ * shell, and must match the whole name of a function, or of a program or
+ * library, in the stack of the allocation.  Lines that begin with # are
+ * comments.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <search.h>
+#include <string.h>
+
+#include "tools/inspect/base/fields.h"
+#include "tools/inspect/model/audit.h"
+#include "tools/inspect/sites/sites.h"
+#include "tools/inspect/sites/suppress.h"
+#include "tools/inspect/symbols/symbols.h"
+
+static struct pattern {
+	const char *text;
+	bool used;
+} *patterns;
+static size_t npatterns, patterns_capacity;
+
+/* A stack that was compared with the patterns. */
+struct verdict {
+	unsigned depth;
+	const uint64_t *stack;
+	bool matches;
+};
+static void *verdicts; /* for tsearch() */
+
+void
+suppress_read(const char *path, int failure)
+{
+	FILE *file = fopen(path, "re");
+	const char *line;
+
+	if (file == NULL)
+		fail_with(failure, "%s: %s", path, strerror(errno));
+	while ((line = fields_line(file, path, failure)) != NULL) {
+		const char *text = line + strspn(line, " \t");
+		size_t n = strlen(text);
+
+		while (n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL)
+			n--;
+		if (n == 0 || text[0] == '#')
+			continue;
+		ARRAY_GROW(patterns, npatterns, patterns_capacity);
+		patterns[npatterns++] =
+		    (struct pattern){.text = xprint("%.*s", (int)n, text)};
+	}
+	fclose(file);
+}
+
+bool
+suppress_is_on(void)
+{
+	return npatterns != 0;
+}
+
+static bool
+name_matches(const char *name)
+{
+	for (size_t i = 0; name != NULL && i < npatterns; i++)
+		if (fnmatch(patterns[i].text, name, 0) == 0) {
+			patterns[i].used = true;
+			return true;
+		}
+	return false;
+}
+
+static bool
+stack_matches(struct model *model, unsigned depth, const uint64_t *stack)
+{
+	for (unsigned i = 0; i < depth; i++) {
+		size_t n;
+		const struct symbol_frame *frames =
+		    symbol_frames(model->target, stack[i], &n);
+
+		for (size_t j = 0; j < n; j++)
+			if (name_matches(frames[j].function) ||
+			    name_matches(frames[j].object))
+				return true;
+	}
+	return false;
+}
+
+static int
+order_verdicts(const void *a, const void *b)
+{
+	const struct verdict *x = a, *y = b;
+
+	return audit_order_stacks(x->depth, x->stack, y->depth, y->stack);
+}
+
+bool
+suppress_matches(struct model *model, unsigned depth, const uint64_t *stack)
+{
+	struct verdict key = {depth, stack, false}, **found, *made;
+
+	if (npatterns == 0 || depth == 0)
+		return false;
+	found = tfind(&key, &verdicts, order_verdicts);
+	if (found != NULL)
+		return (*found)->matches;
+	made = xalloc(sizeof(*made));
+	*made = key;
+	made->matches = stack_matches(model, depth, stack);
+	if (tsearch(made, &verdicts, order_verdicts) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made->matches;
+}
+
+void
+suppress_print(double bytes, double blocks, bool estimated)
+{
+	size_t nused = 0;
+
+	for (size_t i = 0; i < npatterns; i++)
+		nused += patterns[i].used;
+	printf("\n%s by %zu of %zu patterns\n",
+	    sites_sum_text(bytes, blocks, estimated, " suppressed"), nused,
+	    npatterns);
+}

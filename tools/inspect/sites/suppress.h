@@ -1,0 +1,20 @@
+/* suppress.h - call sites whose leaks are not reported; see suppress.c */
+#ifndef TOOLS_SUPPRESS_H
+#define TOOLS_SUPPRESS_H
+
+#include "tools/inspect/model/model.h"
+
+/* Adds the patterns of a file, or ends the command with this status. */
+void suppress_read(const char *path, int failure);
+
+/* Is any pattern read? */
+bool suppress_is_on(void);
+
+/* Does a pattern match a frame of the stack? */
+bool suppress_matches(
+    struct model *model, unsigned depth, const uint64_t *stack);
+
+/* Prints a note about so many bytes and blocks that the patterns matched. */
+void suppress_print(double bytes, double blocks, bool estimated);
+
+#endif

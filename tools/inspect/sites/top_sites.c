@@ -1,0 +1,316 @@
+/*
+ * top_sites.c - call sites of samples, read again and again
+ *
+ * The records of samples are copied while the process runs.  A record that
+ * changes meanwhile is one sample too many or too few, or has a stack that
+ * nothing else has.  Names are looked up once for each stack, because a look
+ * with umem top may last for days.  They are looked up again when the samples
+ * show other wrappers (wrappers.c), for which a look searches whenever the
+ * process has taken twice as many samples.
+ */
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/inspect/model/model_inner.h"
+#include "tools/inspect/sites/sites.h"
+#include "tools/inspect/sites/top_sites.h"
+#include "tools/inspect/sites/wrappers.h"
+
+/* Records that are closer to each other are read at once. */
+#define RUN_GAP 4096
+
+/* The library's memory ends where a page ends, at a multiple of this. */
+#define PAGE_MIN ((uint64_t)4096)
+
+/* Copies a range of the target; behind the ranges copied before. */
+static bool
+range_copy(
+    struct top_sites *sites, struct target *target, uint64_t at, uint64_t bytes)
+{
+	char *copy = xalloc(bytes + 8);
+
+	if (at % 8 != 0 || !target_peek(target, at, copy, bytes)) {
+		free(copy);
+		return false;
+	}
+	ARRAY_GROW(sites->copies, sites->ncopies, sites->copies_capacity);
+	sites->copies[sites->ncopies++] = copy;
+	target_add_region(
+	    target, (struct region){.at = at, .bytes = bytes, .local = copy});
+	return true;
+}
+
+static int
+order_addresses(const void *a, const void *b)
+{
+	return order_numbers(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+/* Returns the bytes of the largest stack, which is larger than a record. */
+static uint64_t
+piece_bytes(const struct layout *l)
+{
+	uint64_t stack = layout_value(l, L_SAMPLE_STACK_BYTES) +
+			 8 * layout_value(l, L_SAMPLE_FRAMES);
+	uint64_t record = layout_value(l, L_SAMPLE_BYTES);
+
+	return stack > record ? stack : record;
+}
+
+/*
+ * Copies the table of so many words, and the records and stacks at n addresses,
+ * of which one is 0 and gets the address of the table.
+ */
+static void
+pieces_copy(struct top_sites *sites, struct model *model, uint64_t table,
+    size_t words, uint64_t *at, size_t n)
+{
+	uint64_t bytes = piece_bytes(model->layout), end;
+	size_t i = 0, first;
+
+	at[0] = table;
+	qsort(at, n, sizeof(*at), order_addresses);
+	while (i < n && at[i] == 0)
+		i++;
+	while (i < n) {
+		for (first = i++; i < n && at[i] - at[i - 1] < RUN_GAP; i++)
+			;
+		end = at[i - 1] + (at[i - 1] == table ? 8 * words : bytes);
+		if (i < n && end > at[i])
+			end = at[i];
+		/* The last piece may be short, and end where memory ends. */
+		if (range_copy(
+			sites, model->target, at[first], end - at[first]))
+			continue;
+		end &= ~(PAGE_MIN - 1);
+		if (end > at[first])
+			range_copy(
+			    sites, model->target, at[first], end - at[first]);
+	}
+}
+
+/*
+ * Adds the stacks of the n records that were copied to their addresses.
+ * Returns the number of addresses.
+ */
+static size_t
+stacks_add(struct model *model, uint64_t *at, size_t n)
+{
+	const struct layout *l = model->layout;
+	size_t nall = n;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *r = target_at(
+		    model->target, at[i], layout_value(l, L_SAMPLE_BYTES));
+
+		at[nall] = r == NULL ? 0 : layout_get(l, r, L_SAMPLE_STACK);
+		nall += at[nall] != 0;
+	}
+	return nall;
+}
+
+void
+top_sites_read(struct top_sites *sites, struct model *model)
+{
+	const struct layout *l = model->layout;
+	struct target *target = model->target;
+	uint64_t at = layout_variable(l, target, L_SAMPLES);
+	uint64_t n = layout_variable(l, target, L_NSAMPLES) + 1, *table, *all;
+	size_t nall;
+
+	if (at == 0 || n >= UINT32_MAX)
+		return;
+	table = xalloc(8 * n);
+	all = xalloc(16 * n + 8);
+	if (target_peek(target, at, table, 8 * n)) {
+		memcpy(all, table, 8 * n);
+		pieces_copy(sites, model, at, n, all, n);
+		memcpy(all, table, 8 * n);
+		nall = stacks_add(model, all, n);
+		/* Stacks lie between records, and a region is copied once. */
+		top_sites_forget(sites, model);
+		pieces_copy(sites, model, at, n, all, nall);
+	}
+	free(table);
+	free(all);
+	if (target_array(target, at, n) != NULL)
+		model_take_samples(model);
+}
+
+static size_t
+stack_bytes(unsigned depth)
+{
+	return depth * sizeof(uint64_t);
+}
+
+static int
+order_stacks(const void *a, const void *b)
+{
+	const struct top_stack *x = a, *y = b;
+
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return x->depth == 0
+		   ? 0
+		   : memcmp(x->stack, y->stack, stack_bytes(x->depth));
+}
+
+static int
+order_names(const void *a, const void *b)
+{
+	const struct top_site *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static struct top_site *
+site_named(struct top_sites *sites, const char *name)
+{
+	struct top_site key = {.name = name}, *made;
+	struct top_site **found = tfind(&key, &sites->by_name, order_names);
+
+	if (found != NULL)
+		return *found;
+	made = xalloc(sizeof(*made));
+	made->name = name;
+	ARRAY_GROW(sites->site, sites->n, sites->capacity);
+	sites->site[sites->n++] = made;
+	if (tsearch(made, &sites->by_name, order_names) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made;
+}
+
+static const char *
+stack_name(struct model *model, const uint64_t *stack, unsigned depth)
+{
+	struct site_tally tally = {
+	    .stack = stack, .depth = depth, .sampled = true};
+
+	return depth == 0 ? "unknown" : site_tally_name(model, &tally);
+}
+
+static struct top_stack *
+stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
+{
+	struct top_stack key = {.stack = s->stack, .depth = s->depth}, *made;
+	struct top_stack **found = tfind(&key, &sites->by_stack, order_stacks);
+	uint64_t *stack;
+
+	if (found != NULL)
+		return *found;
+	stack = xalloc(stack_bytes(s->depth));
+	if (s->depth != 0)
+		memcpy(stack, s->stack, stack_bytes(s->depth));
+	made = xalloc(sizeof(*made));
+	made->stack = stack;
+	made->depth = s->depth;
+	made->site = site_named(sites, stack_name(model, stack, s->depth));
+	ARRAY_GROW(sites->stack, sites->nstacks, sites->stack_capacity);
+	sites->stack[sites->nstacks++] = made;
+	if (tsearch(made, &sites->by_stack, order_stacks) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made;
+}
+
+static void
+site_keep(void *site)
+{
+	(void)site;
+}
+
+/* Names the stacks again.  If the process ends meanwhile, nothing changes. */
+static void
+name_again(struct top_sites *sites, struct model *model)
+{
+	const char **names = xalloc((sites->nstacks + 1) * sizeof(*names));
+	void *by_name = sites->by_name;
+
+	for (size_t i = 0; i < sites->nstacks; i++)
+		names[i] = stack_name(
+		    model, sites->stack[i]->stack, sites->stack[i]->depth);
+	sites->by_name = NULL;
+	tdestroy(by_name, site_keep);
+	for (size_t i = 0; i < sites->n; i++)
+		free(sites->site[i]);
+	sites->n = 0;
+	for (size_t i = 0; i < sites->nstacks; i++) {
+		struct top_stack *stack = sites->stack[i];
+
+		stack->site = site_named(sites, names[i]);
+		stack->site->first += stack->first;
+	}
+	free(names);
+}
+
+static int
+order_sites(const void *a, const void *b)
+{
+	const struct top_site *x = *(struct top_site *const *)a;
+	const struct top_site *y = *(struct top_site *const *)b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static void
+count_sample(
+    struct top_sites *sites, struct model *model, const struct sample *s)
+{
+	struct top_stack *stack = stack_of(sites, model, s);
+	double weight = sample_weight(s), bytes = weight * (double)s->size;
+
+	stack->bytes += bytes;
+	stack->site->bytes += bytes;
+	stack->site->blocks += weight;
+	stack->site->nsamples++;
+}
+
+void
+top_sites_count(struct top_sites *sites, struct model *model)
+{
+	/* Names are not found if the process ends; the last look stays then. */
+	if (model->ntaken != 0 && model->ntaken / 2 >= sites->searched) {
+		if (wrappers_find_again(model))
+			name_again(sites, model);
+		sites->searched = model->ntaken;
+	}
+	for (size_t i = 0; i < model->nsamples; i++)
+		if (sample_is_live(&model->samples[i]))
+			stack_of(sites, model, &model->samples[i]);
+	for (size_t i = 0; i < sites->n; i++)
+		*sites->site[i] = (struct top_site){
+		    sites->site[i]->name, .first = sites->site[i]->first};
+	for (size_t i = 0; i < sites->nstacks; i++)
+		sites->stack[i]->bytes = 0;
+	for (size_t i = 0; i < model->nsamples; i++)
+		if (sample_is_live(&model->samples[i]))
+			count_sample(sites, model, &model->samples[i]);
+	if (sites->n != 0)
+		qsort(sites->site, sites->n, sizeof(*sites->site), order_sites);
+	if (!sites->looked)
+		top_sites_reset(sites);
+	sites->looked = true;
+}
+
+void
+top_sites_forget(struct top_sites *sites, struct model *model)
+{
+	target_forget(model->target);
+	for (size_t i = 0; i < sites->ncopies; i++)
+		free(sites->copies[i]);
+	sites->ncopies = 0;
+	free(model->samples);
+	model->samples = NULL;
+	model->nsamples = 0;
+}
+
+void
+top_sites_reset(struct top_sites *sites)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		sites->site[i]->first = sites->site[i]->bytes;
+	for (size_t i = 0; i < sites->nstacks; i++)
+		sites->stack[i]->first = sites->stack[i]->bytes;
+}

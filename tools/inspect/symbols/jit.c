@@ -1,0 +1,226 @@
+/*
+ * jit.c - names of code that was generated at run time
+ *
+ * Programs with a JIT compiler write the file /tmp/perf-PID.map for perf(1),
+ * some of them on request: node --perf-basic-prof, python3 -X perf, and Java
+ * and .NET by an option.  Each line is "start bytes name", the numbers in
+ * hexadecimal.  A program that uses memory again for other code appends a line,
+ * so that the last line with an address counts.
+ *
+ * PID is the number in the process's own namespace, and the path is below the
+ * process's root.
+ *
+ * Some programs append to the file as long as they run, and another user may
+ * have written it.  Therefore only its last LIST_MAX bytes and their last
+ * RANGES_MAX lines count.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/inspect/symbols/jit.h"
+#include "tools/inspect/symbols/program.h"
+#include "tools/inspect/target/target_file.h"
+
+#define LIST_MAX       (64l << 20)
+#define RANGES_MAX     1000000
+/* Bytes; the end of a longer line is ignored. */
+#define LINE_BYTES_MAX 1024
+
+/* The name is at this place in the file. */
+struct jit_range {
+	uint64_t start;
+	uint64_t bytes;
+	long name_at;
+};
+
+struct jit {
+	FILE *file;
+	struct jit_range *ranges; /* as in the file */
+	size_t n, capacity;
+};
+
+/* Returns the number of the process in its own PID namespace. */
+static int
+own_pid(const struct target *target)
+{
+	FILE *file = fopen(xprint("/proc/%d/status", target->reader), "r");
+	int pid = target->pid;
+	char line[256];
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, "NStgid:", 7) == 0)
+			pid = (int)strtol(strrchr(line, '\t'), NULL, 10);
+	if (file != NULL)
+		fclose(file);
+	return pid;
+}
+
+/* Like perf(1), trusts only a list of the process's user or of root. */
+static FILE *
+open_list(struct target *target)
+{
+	int fd = target_file_open(
+	    target, xprint("/tmp/perf-%d.map", own_pid(target)));
+	struct stat list, process;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &list) == 0 &&
+	    stat(xprint("/proc/%d", target->reader), &process) == 0 &&
+	    (list.st_uid == process.st_uid || list.st_uid == 0))
+		return fdopen(fd, "r");
+	close(fd);
+	return NULL;
+}
+
+static void
+add_range(struct jit *jit, struct jit_range range)
+{
+	if (jit->n == RANGES_MAX) {
+		jit->n /= 2;
+		memmove(jit->ranges, jit->ranges + jit->n,
+		    jit->n * sizeof(*jit->ranges));
+	}
+	ARRAY_GROW(jit->ranges, jit->n, jit->capacity);
+	jit->ranges[jit->n++] = range;
+}
+
+/* Reads the list; bytes that are appended meanwhile do not count. */
+static void
+read_list(struct jit *jit)
+{
+	char line[LINE_BYTES_MAX];
+	struct stat info = {0};
+	bool is_start = true; /* of a line, or else the rest of a longer one */
+	long at = 0, end;
+
+	fstat(fileno(jit->file), &info);
+	end = info.st_size;
+	if (end > LIST_MAX) {
+		at = end - LIST_MAX;
+		fseek(jit->file, at, SEEK_SET);
+		is_start = false;
+	}
+	for (; at < end && fgets(line, sizeof(line), jit->file) != NULL;
+	     at = ftell(jit->file)) {
+		struct jit_range range;
+		bool was_start = is_start;
+		int name = 0;
+
+		is_start = strchr(line, '\n') != NULL;
+		if (!was_start ||
+		    sscanf(line, "%lx %lx %n", &range.start, &range.bytes,
+			&name) < 2 ||
+		    name == 0 || line[name] == '\0')
+			continue;
+		range.name_at = at + name;
+		add_range(jit, range);
+	}
+}
+
+struct jit *
+jit_open(struct target *target)
+{
+	FILE *file = target->live ? open_list(target) : NULL;
+	struct jit *jit;
+
+	if (file == NULL)
+		return NULL;
+	jit = xalloc(sizeof(*jit));
+	jit->file = file;
+	read_list(jit);
+	return jit;
+}
+
+const char *
+jit_function(struct jit *jit, uint64_t pc, uint64_t *offset)
+{
+	char line[LINE_BYTES_MAX];
+	size_t i = jit == NULL ? 0 : jit->n;
+
+	while (i > 0 &&
+	       pc - 1 - jit->ranges[i - 1].start >= jit->ranges[i - 1].bytes)
+		i--;
+	if (i == 0 ||
+	    fseek(jit->file, jit->ranges[i - 1].name_at, SEEK_SET) != 0 ||
+	    fgets(line, sizeof(line), jit->file) == NULL)
+		return NULL;
+	*offset = pc - jit->ranges[i - 1].start;
+	return plain_text(line, strcspn(line, "\n"));
+}
+
+static bool
+begins_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Python's interpreter writes a list from 3.12 on. */
+static bool
+is_python(const char *name)
+{
+	const char *at = strstr(name, "python3.");
+
+	return at != NULL && (at == name || at == name + strlen("lib")) &&
+	       strtol(at + strlen("python3."), NULL, 10) >= 12;
+}
+
+const char *
+jit_advice(struct target *target)
+{
+	const char *program = program_name(target);
+
+	if (!target->live)
+		return NULL;
+	if (program != NULL && strcmp(program, "node") == 0)
+		return "start node --perf-basic-prof "
+		       "--interpreted-frames-native-stack";
+	for (size_t i = 0; i < target->nmaps; i++) {
+		const char *slash = strrchr(target->maps[i].name, '/');
+		const char *name = slash ? slash + 1 : target->maps[i].name;
+
+		if (begins_with(name, "libjvm.so"))
+			return xprint("jcmd %d Compiler.perfmap, again after "
+				      "more code was compiled",
+			    target->pid);
+		if (is_python(name))
+			return "start python3 -X perf";
+	}
+	return NULL;
+}
+
+/* The names are those of V8, HotSpot and CPython. */
+bool
+jit_is_program(const char *function)
+{
+	static const char *const runtimes[] = {"Builtin:", "BytecodeHandler:",
+	    "Stub:", "RegExp:", "Interpreter", "StubRoutines", NULL};
+	/* The packages of Java, behind the type of the result. */
+	static const char *const packages[] = {
+	    "java.", "javax.", "jdk.", "sun.", "com.sun.", NULL};
+	const char *class = strchr(function, ' ');
+	bool is_runtime = strstr(function, " node:") != NULL ||
+			  strstr(function, ":<frozen ") != NULL;
+
+	for (size_t i = 0; runtimes[i] != NULL; i++)
+		is_runtime |= begins_with(function, runtimes[i]);
+	for (size_t i = 0; class != NULL && packages[i] != NULL; i++)
+		is_runtime |= begins_with(class + 1, packages[i]);
+	return !is_runtime;
+}
+
+/* V8 marks a function by its compiler: "JS:*name". */
+const char *
+jit_plain(const char *function)
+{
+	if (begins_with(function, "JS:"))
+		function += strlen("JS:");
+	if (begins_with(function, "py::"))
+		function += strlen("py::");
+	if (*function != '\0' && strchr("~^*+", *function) != NULL)
+		function++;
+	/* A function without a name has its file only. */
+	return function + strspn(function, " ");
+}

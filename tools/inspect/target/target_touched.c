@@ -1,0 +1,134 @@
+/*
+ * target_touched.c - the pages that the target has touched
+ *
+ * A read of anonymous memory that the target has never touched makes the kernel
+ * map a page of zeros there, or a huge one.  The resident set stays as it is,
+ * but /proc/PID/pagemap and mincore() then show these pages as present.  So
+ * this command reads only pages that are present or swapped out; the others are
+ * zeros.  It asks for mappings without a file: of a file, a page that the
+ * target does not have may still have contents.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/target/target.h"
+
+/* The words of the pagemap for 32 MiB in pages of 4 KiB. */
+#define WORDS_MAX 8192
+
+/* The words for 2 MiB, which the kernel has in one page of its tables. */
+#define WINDOW_WORDS 512
+
+/* The pagemap of a process or its copy, and of which; -1: not open. */
+static int pagemap = -1, pagemap_of;
+
+static void
+pagemap_close(void)
+{
+	if (pagemap >= 0)
+		close(pagemap);
+	pagemap = -1;
+}
+
+static bool
+pagemap_read(int of, uint64_t page, uint64_t *words, size_t n)
+{
+	ssize_t bytes = (ssize_t)(n * sizeof(*words));
+	char path[64];
+
+	if (pagemap_of != of)
+		pagemap_close();
+	pagemap_of = of;
+	if (pagemap < 0) {
+		snprintf(path, sizeof(path), "/proc/%d/pagemap", of);
+		pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	if (pagemap >= 0 && pread(pagemap, words, (size_t)bytes,
+				(off_t)(page * sizeof(*words))) == bytes)
+		return true;
+	/* The file belongs to the program before an exec(). */
+	pagemap_close();
+	return false;
+}
+
+/*
+ * Returns the word of a page in a window of the pagemap, or NULL if the kernel
+ * hides it.  The memory of the target stays as it is.  The stacks of thousands
+ * of threads are next to each other, and one read serves some of them.
+ */
+static const uint64_t *
+window_word(const struct target *target, int of, uint64_t page)
+{
+	static struct {
+		int of;
+		double stopped_at; /* the stop in which it was read */
+		uint64_t first;
+		uint64_t words[WINDOW_WORDS];
+	} window = {.of = -1};
+	uint64_t first = page / WINDOW_WORDS * WINDOW_WORDS;
+
+	if (window.of != of || window.stopped_at != target->stopped_at ||
+	    window.first != first) {
+		window.of = -1;
+		if (!pagemap_read(of, first, window.words, WINDOW_WORDS))
+			return NULL;
+		window.of = of;
+		window.stopped_at = target->stopped_at;
+		window.first = first;
+	}
+	return &window.words[page - first];
+}
+
+bool
+live_pagemap(
+    const struct target *target, uint64_t page, uint64_t *words, size_t n)
+{
+	int of = target->reads_made ? target->made->pid : target->reader;
+	bool is_in_window = page % WINDOW_WORDS + n <= WINDOW_WORDS;
+	const uint64_t *known = NULL;
+
+	if (is_in_window && target_is_still(target))
+		known = window_word(target, of, page);
+	if (known == NULL)
+		return pagemap_read(of, page, words, n);
+	memcpy(words, known, n * sizeof(*words));
+	return true;
+}
+
+/* Is a page that this mapping does not have all zeros? */
+static bool
+absent_is_zero(const struct mapping *m)
+{
+	return !m->file && !m->shared && strncmp(m->name, "[v", 2) != 0;
+}
+
+uint64_t
+live_touched_run(
+    struct target *target, uint64_t at, uint64_t bytes, bool *is_touched)
+{
+	const struct mapping *m = target_mapping(target, at);
+	static uint64_t words[WORDS_MAX];
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first, n;
+	size_t i = 1;
+
+	*is_touched = true;
+	if (m == NULL)
+		return bytes;
+	if (m->end - at < bytes)
+		bytes = m->end - at;
+	if (!absent_is_zero(m))
+		return bytes;
+	first = at / page;
+	n = (at + bytes - 1) / page - first + 1;
+	if (n > array_size(words))
+		n = array_size(words);
+	target_scan(target, n * page);
+	if (!live_pagemap(target, first, words, n))
+		return bytes;
+	*is_touched = pagemap_is_there(words[0]);
+	while (i < n && pagemap_is_there(words[i]) == *is_touched)
+		i++;
+	return (first + i) * page - at < bytes ? (first + i) * page - at
+					       : bytes;
+}
