@@ -374,7 +374,7 @@ report_print(struct model *model, const struct report_options *options)
 		print_cost(model->target, seconds_now() - start);
 	print_form(model, options);
 	if (suppress_is_on() && options->form == 0 && !json_wanted)
-		suppress_print(suppressed_bytes(), suppressed_blocks(),
+		sites_print_suppressed(suppressed_bytes(), suppressed_blocks(),
 		    rows.suppressed_blocks + indirect.suppressed_blocks > 0);
 	return options->of_leaks && rows.nrows + indirect.nrows != 0
 		   ? EXIT_FOUND

@@ -175,10 +175,6 @@ struct model {
 	struct waiting_object *waiting; /* sorted by address */
 	size_t nwaiting, waiting_capacity;
 	uint64_t newest; /* of a core: audit_now(); 0: not known yet */
-	/* Return addresses in allocation wrappers without a name. */
-	uint64_t *wrappers;
-	size_t nwrappers, wrappers_capacity;
-	bool looked_for_wrappers;
 };
 
 /*

@@ -40,7 +40,6 @@
 #include "tools/inspect/model/audit.h"
 #include "tools/inspect/sites/sites.h"
 #include "tools/inspect/sites/suppress.h"
-#include "tools/inspect/sites/wrappers.h"
 
 #define NS_PER_SECOND 1e9
 
@@ -452,26 +451,6 @@ suppress(struct sites *sites)
 	}
 }
 
-static void
-find_wrappers(const struct sites *sites)
-{
-	struct wrapper_stack *stacks =
-	    xalloc((sites->ntallies + 1) * sizeof(*stacks));
-	size_t n = 0;
-
-	for (size_t i = 0; i < sites->ntallies; i++) {
-		const struct site_tally *t = sites->tallies[i];
-
-		if (t->depth != 0)
-			stacks[n++] = (struct wrapper_stack){.stack = t->stack,
-			    .depth = t->depth,
-			    .size = (uint64_t)(t->bytes / (double)t->nseen),
-			    .n = t->nseen};
-	}
-	wrappers_find(sites->model, stacks, n);
-	free(stacks);
-}
-
 static bool
 is_wanted(const struct sites *sites, const struct site_tally *t)
 {
@@ -506,7 +485,6 @@ sites_finish(struct sites *sites)
 	struct named *named;
 	size_t n = 0;
 
-	find_wrappers(sites);
 	estimate(sites);
 	scale_held(sites);
 	merge_stacks(sites);

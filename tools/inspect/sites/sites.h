@@ -116,13 +116,6 @@ const char *site_tally_name(struct model *model, const struct site_tally *t);
 /* Callers of the call site in a row. */
 #define SITE_CALLERS 3
 
-/*
- * Returns the index in a stack of the first frame from an index on that is no
- * allocator and of no C, C++ or Rust library; depth: there is none.
- */
-unsigned site_frame(
-    struct model *model, unsigned depth, const uint64_t *stack, unsigned from);
-
 /* Has a frame of its stack this text in its name? */
 bool site_tally_is_from(
     struct model *model, const struct site_tally *t, const char *text);
@@ -146,6 +139,9 @@ void sites_print_details(struct sites *sites, const char *suffix, bool every);
 /* Returns "~9.5M leaked in 2 blocks"; verb: " leaked". */
 const char *sites_sum_text(
     double bytes, double blocks, bool estimated, const char *verb);
+
+/* Prints a note about so many bytes and blocks that patterns have matched. */
+void sites_print_suppressed(double bytes, double blocks, bool estimated);
 
 /* Are figures of the table estimates, or call sites unknown? */
 bool sites_are_estimated(const struct sites *sites);

@@ -6,7 +6,6 @@
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/sites/sites.h"
-#include "tools/inspect/sites/wrappers.h"
 #include "tools/inspect/symbols/jit.h"
 #include "tools/inspect/symbols/symbols.h"
 
@@ -168,8 +167,7 @@ find_site_from(struct model *model, const struct site_tally *t,
 	for (; p.frame != NULL && !is_go_runtime(p.frame);
 	     p = next_place(model, t, p)) {
 		if (!is_c_library(p.frame) && !is_allocator(p.frame) &&
-		    !is_rust_library(p.frame) &&
-		    !wrappers_have(model, t->stack[p.i]))
+		    !is_rust_library(p.frame))
 			return p;
 		*called = p.frame;
 	}
@@ -222,18 +220,6 @@ find_site(struct model *model, const struct site_tally *t,
 		return p;
 	*called = NULL;
 	return first;
-}
-
-unsigned
-site_frame(
-    struct model *model, unsigned depth, const uint64_t *stack, unsigned from)
-{
-	struct site_tally t = {.depth = depth, .stack = stack};
-	const struct symbol_frame *called;
-	struct stack_place p =
-	    find_site_from(model, &t, place_of(model, &t, from), &called);
-
-	return p.frame != NULL ? p.i : depth;
 }
 
 /* A word of the target that was looked at as the address of a table. */

@@ -6,6 +6,7 @@
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/model/audit.h"
 #include "tools/inspect/sites/sites.h"
+#include "tools/inspect/sites/suppress.h"
 #include "tools/inspect/symbols/symbols.h"
 
 /* Stacks of a row that are printed. */
@@ -165,6 +166,15 @@ sites_print_details(struct sites *sites, const char *suffix, bool every)
 		printf("\n%s%s\n", sites->rows[i].name, suffix);
 		print_stacks(sites, &sites->rows[i]);
 	}
+}
+
+void
+sites_print_suppressed(double bytes, double blocks, bool estimated)
+{
+	size_t nused, n = suppress_count(&nused);
+
+	printf("\n%s by %zu of %zu patterns\n",
+	    sites_sum_text(bytes, blocks, estimated, " suppressed"), nused, n);
 }
 
 bool

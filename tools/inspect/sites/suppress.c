@@ -13,7 +13,6 @@
 
 #include "tools/inspect/base/fields.h"
 #include "tools/inspect/model/audit.h"
-#include "tools/inspect/sites/sites.h"
 #include "tools/inspect/sites/suppress.h"
 #include "tools/inspect/symbols/symbols.h"
 
@@ -113,14 +112,11 @@ suppress_matches(struct model *model, unsigned depth, const uint64_t *stack)
 	return made->matches;
 }
 
-void
-suppress_print(double bytes, double blocks, bool estimated)
+size_t
+suppress_count(size_t *nused)
 {
-	size_t nused = 0;
-
+	*nused = 0;
 	for (size_t i = 0; i < npatterns; i++)
-		nused += patterns[i].used;
-	printf("\n%s by %zu of %zu patterns\n",
-	    sites_sum_text(bytes, blocks, estimated, " suppressed"), nused,
-	    npatterns);
+		*nused += patterns[i].used;
+	return npatterns;
 }

@@ -14,7 +14,7 @@ bool suppress_is_on(void);
 bool suppress_matches(
     struct model *model, unsigned depth, const uint64_t *stack);
 
-/* Prints a note about so many bytes and blocks that the patterns matched. */
-void suppress_print(double bytes, double blocks, bool estimated);
+/* Returns the number of patterns, and sets *nused to those that matched. */
+size_t suppress_count(size_t *nused);
 
 #endif

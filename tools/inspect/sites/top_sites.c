@@ -4,9 +4,7 @@
  * The records of samples are copied while the process runs.  A record that
  * changes meanwhile is one sample too many or too few, or has a stack that
  * nothing else has.  Names are looked up once for each stack, because a look
- * with umem top may last for days.  They are looked up again when the samples
- * show other wrappers (wrappers.c), for which a look searches whenever the
- * process has taken twice as many samples.
+ * with umem top may last for days.
  */
 #include <search.h>
 #include <stdlib.h>
@@ -15,7 +13,6 @@
 #include "tools/inspect/model/model_inner.h"
 #include "tools/inspect/sites/sites.h"
 #include "tools/inspect/sites/top_sites.h"
-#include "tools/inspect/sites/wrappers.h"
 
 /* Records that are closer to each other are read at once. */
 #define RUN_GAP 4096
@@ -206,41 +203,9 @@ stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 	made->stack = stack;
 	made->depth = s->depth;
 	made->site = site_named(sites, stack_name(model, stack, s->depth));
-	ARRAY_GROW(sites->stack, sites->nstacks, sites->stack_capacity);
-	sites->stack[sites->nstacks++] = made;
 	if (tsearch(made, &sites->by_stack, order_stacks) == NULL)
 		fail_with(EXIT_ERROR, "out of memory");
 	return made;
-}
-
-static void
-site_keep(void *site)
-{
-	(void)site;
-}
-
-/* Names the stacks again.  If the process ends meanwhile, nothing changes. */
-static void
-name_again(struct top_sites *sites, struct model *model)
-{
-	const char **names = xalloc((sites->nstacks + 1) * sizeof(*names));
-	void *by_name = sites->by_name;
-
-	for (size_t i = 0; i < sites->nstacks; i++)
-		names[i] = stack_name(
-		    model, sites->stack[i]->stack, sites->stack[i]->depth);
-	sites->by_name = NULL;
-	tdestroy(by_name, site_keep);
-	for (size_t i = 0; i < sites->n; i++)
-		free(sites->site[i]);
-	sites->n = 0;
-	for (size_t i = 0; i < sites->nstacks; i++) {
-		struct top_stack *stack = sites->stack[i];
-
-		stack->site = site_named(sites, names[i]);
-		stack->site->first += stack->first;
-	}
-	free(names);
 }
 
 static int
@@ -258,32 +223,24 @@ static void
 count_sample(
     struct top_sites *sites, struct model *model, const struct sample *s)
 {
-	struct top_stack *stack = stack_of(sites, model, s);
-	double weight = sample_weight(s), bytes = weight * (double)s->size;
+	struct top_site *site = stack_of(sites, model, s)->site;
+	double weight = sample_weight(s);
 
-	stack->bytes += bytes;
-	stack->site->bytes += bytes;
-	stack->site->blocks += weight;
-	stack->site->nsamples++;
+	site->bytes += weight * (double)s->size;
+	site->blocks += weight;
+	site->nsamples++;
 }
 
 void
 top_sites_count(struct top_sites *sites, struct model *model)
 {
 	/* Names are not found if the process ends; the last look stays then. */
-	if (model->ntaken != 0 && model->ntaken / 2 >= sites->searched) {
-		if (wrappers_find_again(model))
-			name_again(sites, model);
-		sites->searched = model->ntaken;
-	}
 	for (size_t i = 0; i < model->nsamples; i++)
 		if (sample_is_live(&model->samples[i]))
 			stack_of(sites, model, &model->samples[i]);
 	for (size_t i = 0; i < sites->n; i++)
 		*sites->site[i] = (struct top_site){
 		    sites->site[i]->name, .first = sites->site[i]->first};
-	for (size_t i = 0; i < sites->nstacks; i++)
-		sites->stack[i]->bytes = 0;
 	for (size_t i = 0; i < model->nsamples; i++)
 		if (sample_is_live(&model->samples[i]))
 			count_sample(sites, model, &model->samples[i]);
@@ -311,6 +268,4 @@ top_sites_reset(struct top_sites *sites)
 {
 	for (size_t i = 0; i < sites->n; i++)
 		sites->site[i]->first = sites->site[i]->bytes;
-	for (size_t i = 0; i < sites->nstacks; i++)
-		sites->stack[i]->first = sites->stack[i]->bytes;
 }

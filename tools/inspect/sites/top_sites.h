@@ -16,19 +16,15 @@ struct top_stack {
 	const uint64_t *stack;
 	unsigned depth;
 	struct top_site *site;
-	double bytes, first; /* as in the site */
 };
 
 struct top_sites {
 	void *by_stack, *by_name; /* for tsearch() */
-	struct top_stack **stack;
-	size_t nstacks, stack_capacity;
 	struct top_site **site; /* the largest first */
 	size_t n, capacity;
 	char **copies; /* of the samples in the target */
 	size_t ncopies, copies_capacity;
 	bool looked;
-	uint64_t searched; /* samples so far at the last search for wrappers */
 };
 
 /*
