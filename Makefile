@@ -105,10 +105,9 @@ URCU	:= $(if $(CROSS),$(shell echo '$(hash)include <urcu/flavor.h>' | \
 RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
 # Names of code addresses come from elfutils and libiberty, which cross builds
-# lack, as they lack zlib.
-TOOL_C	:= $(filter-out $(addprefix tools/inspect/,$(if $(CROSS),\
-	   $(addprefix symbols/,symbols_dw.c demangle.c module_file.c) \
-	   report/gzip.c,symbols/symbols_none.c report/gzip_none.c)),\
+# lack.
+TOOL_C	:= $(filter-out $(addprefix tools/inspect/symbols/,$(if $(CROSS),\
+	   symbols_dw.c demangle.c module_file.c,symbols_none.c)),\
 	   $(wildcard tools/inspect/*.c tools/inspect/*/*.c))
 TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
 
@@ -142,7 +141,7 @@ packages:
 
 # Everything that is compiled waits for this.
 HEADERS	:= stdlib.h valgrind/memcheck.h \
-	   $(if $(CROSS),,elfutils/libdw.h libiberty/demangle.h zlib.h \
+	   $(if $(CROSS),,elfutils/libdw.h libiberty/demangle.h \
 	   urcu/flavor.h) \
 	   $(if $(filter unit-test %/unit,$(MAKECMDGOALS)),check.h)
 check_headers = CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
@@ -202,7 +201,7 @@ $B/libumem.a: $(INNER_O)
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$O/bin$(LIBDIR)/run.o)
-TOOL_LIBS = $(if $(CROSS),,-ldw -lelf -liberty -lz) -lm
+TOOL_LIBS = $(if $(CROSS),,-ldw -lelf -liberty) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
 $(TOOLS): $(TOOL_O)

@@ -38,10 +38,10 @@ installs() {
 		    bad "make $1 does not install $package"
 	done
 }
-installs demo gcc libc6-dev libdw-dev libiberty-dev zlib1g-dev systemtap-sdt-dev valgrind redis-server
-installs test gcc libc6-dev libdw-dev libiberty-dev zlib1g-dev systemtap-sdt-dev valgrind check g++
-installs stress gcc libc6-dev libdw-dev libiberty-dev zlib1g-dev systemtap-sdt-dev valgrind postgresql debootstrap
-installs bench gcc libc6-dev libdw-dev libiberty-dev zlib1g-dev systemtap-sdt-dev valgrind clang
+installs demo gcc libc6-dev libdw-dev libiberty-dev systemtap-sdt-dev valgrind redis-server
+installs test gcc libc6-dev libdw-dev libiberty-dev systemtap-sdt-dev valgrind check g++
+installs stress gcc libc6-dev libdw-dev libiberty-dev systemtap-sdt-dev valgrind postgresql debootstrap
+installs bench gcc libc6-dev libdw-dev libiberty-dev systemtap-sdt-dev valgrind clang
 # This one would not end at the first call of a compiler.
 build -n lint
 grep -q '^tools/build/install_packages.sh.* test' said || bad "make lint"

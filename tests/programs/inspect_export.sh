@@ -17,7 +17,7 @@ for target in "$pid" "core.$pid"; do
 	"$umem" users --json "$target" >json || exit 1
 	"$umem" users --pprof "$target" >profile || exit 1
 	python3 - "$target" <<'END' || exit 1
-import gzip, json, sys
+import json, sys
 
 def varint(data, at):
     value = shift = 0
@@ -58,7 +58,7 @@ def one(message, field):
 
 live = not sys.argv[1].startswith("core")
 report = json.load(open("json"))
-profile = fields(gzip.open("profile").read())
+profile = fields(open("profile", "rb").read())
 text = [t.decode() for t in profile[6]]
 assert text[0] == "" and len(set(text)) == len(text), text
 

@@ -14,7 +14,6 @@ package() {
 	valgrind/*) echo valgrind ;;
 	elfutils/*) echo libdw-dev ;;
 	libiberty/*) echo libiberty-dev ;;
-	zlib.h) echo zlib1g-dev ;;
 	urcu/*) echo liburcu-dev ;;
 	check.h) echo check ;;
 	esac

@@ -22,7 +22,7 @@
 set -eu
 
 build='gcc libc6-dev make binutils libdw-dev libiberty-dev liburcu-dev valgrind
-	zlib1g-dev systemtap-sdt-dev'
+	systemtap-sdt-dev'
 test="$build g++ pkg-config check gdb python3 python3-venv perl procps file zsh
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross mandoc shellcheck clang-tidy
 	git sqlite3 redis-server redis-tools nginx lua5.4"

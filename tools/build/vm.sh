@@ -46,7 +46,7 @@ QEMU='qemu-system-x86 qemu-system-arm'
 USERLAND='bash dash coreutils diffutils findutils grep sed mawk mount util-linux
 	procps libc-bin python3 perl sqlite3 libdw1 libsubunit0'
 DEVELOPMENT='libc6-dev check libsubunit-dev libdw-dev libelf-dev libiberty-dev
-	liburcu-dev valgrind zlib1g-dev systemtap-sdt-dev'
+	liburcu-dev valgrind systemtap-sdt-dev'
 
 self=$(readlink -f "$0")
 tree=${self%/*/*/*}

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/inspect/report/gzip.h"
 #include "tools/inspect/report/pprof.h"
 #include "tools/inspect/symbols/symbols.h"
 
@@ -303,6 +302,6 @@ pprof_write(const struct sites *sites)
 	for (size_t i = 0; i < sites->nrows; i++)
 		for (size_t j = 0; j < sites->rows[i].ntallies; j++)
 			put_sample(&pprof, sites->rows[i].tallies[j]);
-	gzip_write(pprof.profile.at, pprof.profile.n);
+	fwrite(pprof.profile.at, 1, pprof.profile.n, stdout);
 	free(pprof.profile.at);
 }
