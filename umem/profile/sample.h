@@ -11,7 +11,7 @@
 
 /*
  * State of sampling.  The slow paths read it.  umem_sample() writes it, and so
- * does the umem command from outside the process (tools/inspect/model/change.c).
+ * does the umem command from outside (tools/inspect/model/change.c).
  */
 struct sampling {
 	size_t mean;       /* [a] mean bytes between two samples; 0: off */

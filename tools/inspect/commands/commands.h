@@ -5,8 +5,8 @@
 #include "tools/inspect/base/text.h"
 
 /*
- * Parse an argument of a command, as parse_address() and parse_size() do.  If it
- * is invalid, they end the command with "PREFIX" "TEXT is no NOUN".
+ * Parse an argument of a command by parse_address() and parse_size().  If it is
+ * invalid, they end the command with "PREFIX" "TEXT is no NOUN".
  */
 uint64_t address_argument(
     const char *text, const char *prefix, const char *noun);
@@ -48,7 +48,7 @@ void no_option(int argc, char **argv);
 /* Returns the only argument after the options, a process or a core. */
 const char *only_argument(int argc, char **argv);
 
-/* Like only_argument(), for a command that has no letters: reads its options. */
+/* Like only_argument(), after the options of a command without letters. */
 const char *target_argument(int argc, char **argv);
 
 /* Ends the process if there are fewer or more arguments after the options. */

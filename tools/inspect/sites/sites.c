@@ -300,8 +300,8 @@ estimate(struct sites *sites)
 
 /*
  * Scales the held bytes to the sum of the table of the blocks that are held.
- * That table counts the requested bytes of blocks in whose size class there
- * are samples, while leaks_divide() counted whole size classes.
+ * That table counts the requested bytes of blocks if their size class has
+ * samples, while leaks_divide() counted whole size classes.
  */
 static void
 scale_held(struct sites *sites)
@@ -462,7 +462,7 @@ is_wanted(const struct sites *sites, const struct site_tally *t)
 
 /*
  * Takes out rows of less than half a block and half a percent of all bytes:
- * they are what is left of an estimate, and would be printed as nothing.
+ * they are the rest of an estimate, and would be printed as nothing.
  */
 static void
 drop_empty_rows(struct sites *sites)

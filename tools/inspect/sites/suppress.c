@@ -1,5 +1,5 @@
 /*
- * suppress.c - call sites whose leaks are not reported
+ * suppress.c - suppression of known leaks
  *
  * A file of suppressions has a pattern on each line.  A pattern is that of a
  * shell, and must match the whole name of a function, or of a program or

@@ -1,4 +1,4 @@
-/* suppress.h - call sites whose leaks are not reported; see suppress.c */
+/* suppress.h - suppression of known leaks; see suppress.c */
 #ifndef TOOLS_SUPPRESS_H
 #define TOOLS_SUPPRESS_H
 

@@ -20,7 +20,7 @@ struct top_stack {
 
 struct top_sites {
 	void *by_stack, *by_name; /* for tsearch() */
-	struct top_site **site; /* the largest first */
+	struct top_site **site;   /* the largest first */
 	size_t n, capacity;
 	char **copies; /* of the samples in the target */
 	size_t ncopies, copies_capacity;
