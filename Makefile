@@ -253,13 +253,13 @@ program	= $1 $2 $(PROGRAM_FLAGS) $(call header,cflags) -o $@ $< -pthread \
 	$(link_$(or $(call header,link),$(link))) $(call header,libs) \
 	-Wl,--as-needed -ldl -lm
 
-PROGRAMS := $(call outputs,programs)
+PROGRAMS := $(call outputs,programs/*)
 STRESSES := $(call outputs,stress)
 BENCHES	:= $(call outputs,bench)
 MISUSES	:= $(call outputs,misuse)
 DEMOS	:= $(call outputs,demo)
 # The default of gcc, but not of clang.
-$(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc tests/programs/*.cc)): \
+$(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc tests/programs/*/*.cc)): \
 	PROGRAM_FLAGS += -fsized-deallocation
 $(BENCHES): link = static
 $(BENCHES): $B/libumem.a
@@ -283,7 +283,7 @@ $B/%: tests/%.cc | $(LIBS) $(RCU) requirements
 	    $(call program,$(CXX),-std=c++17)
 
 $(patsubst tests/%.c,$B/%,$(shell \
-	grep -ls '^ \* test link: static' tests/*/*.c)): $B/libumem.a
+	grep -ls '^ \* test link: static' tests/*/*.c tests/*/*/*.c)): $B/libumem.a
 
 # Tests that run make themselves find the variant in the environment.
 run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \

@@ -4,15 +4,16 @@
 #	tests/run_tests.sh BUILD FOLDER... [-- NAME...]
 #
 # BUILD is the build folder; FOLDER is "unit", or one of tests/ that holds
-# programs ("programs", "stress").  With names, only those rooms and programs.
+# programs, themselves or in folders by subject ("programs", "programs/rcu",
+# "stress").  With names, only those rooms and programs.
 # The output of a failed test is shown; the last line is
 #
 #	N passed, N failed[, N skipped]
 #
 # and the exit status is 0 if none failed.
 #
-# A program is tests/FOLDER/NAME.c or .cc, built by the Makefile, or a script
-# NAME.sh, which passes by exit 0 and is skipped by exit 77.  A compiled
+# A program is tests/FOLDER/[SUBJECT/]NAME.c or .cc, built by the Makefile, or a
+# script NAME.sh, which passes by exit 0 and is skipped by exit 77.  A compiled
 # program runs once in mode rseq and once in mode locked, with the library
 # preloaded, and must exit 0.  What is different stands in lines of the head
 # comment, "test KEY: VALUE":
@@ -361,6 +362,12 @@ has_threads() {
 		"$TOP/tests/unit/test_$1.c"
 }
 
+# sources FOLDER - its tests; a folder "parts" holds parts of its scripts
+sources() {
+	find "$1" -name parts -prune -o -type f -regex '.*\.\(c\|cc\|sh\)' -print |
+	    LC_ALL=C sort
+}
+
 for folder in "${folders[@]}"; do
 	if [ "$folder" = unit ]; then
 		for room in $("$B/unit" --list); do
@@ -370,10 +377,13 @@ for folder in "${folders[@]}"; do
 		done
 		continue
 	fi
-	for source in "$TOP/tests/$folder"/*.c "$TOP/tests/$folder"/*.cc; do
-		[ -f "$source" ] || continue
+	while IFS= read -r source; do
 		name=$(basename "${source%.*}")
 		wanted "$name" || continue
+		if [[ $source == *.sh ]]; then
+			add_job "$(header alone "$source")" script "$source"
+			continue
+		fi
 		modes=$(header modes "$source")
 		for mode in ${modes:-rseq locked}; do
 			[[ $MODE_WORDS = *" $mode "* ]] ||
@@ -381,12 +391,7 @@ for folder in "${folders[@]}"; do
 			add_job "$(header alone "$source")" \
 			    program "$source" "$mode"
 		done
-	done
-	for source in "$TOP/tests/$folder"/*.sh; do
-		[ -f "$source" ] || continue
-		! wanted "$(basename "$source" .sh)" ||
-		    add_job "$(header alone "$source")" script "$source"
-	done
+	done < <(sources "$TOP/tests/$folder")
 done
 
 number() {

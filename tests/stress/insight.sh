@@ -8,8 +8,8 @@
 #
 # shellcheck disable=SC2030,SC2031 # each part has a shell of its own
 set -u
-# shellcheck source=tests/programs/inspect/library.sh
-. "$TOP/tests/programs/inspect/library.sh"
+# shellcheck source=tests/programs/inspect/parts/library.sh
+. "$TOP/tests/programs/inspect/parts/library.sh"
 
 # says REGEX WORD... - umem WORD... prints a line like this, and no error
 says() {

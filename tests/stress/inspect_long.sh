@@ -4,8 +4,8 @@
 # of its own and with two hundred: no report has anything in vain, together
 # they have all, and the process, which checks its memory, is none the worse.
 set -u
-# shellcheck source=tests/programs/inspect/library.sh
-. "$TOP/tests/programs/inspect/library.sh"
+# shellcheck source=tests/programs/inspect/parts/library.sh
+. "$TOP/tests/programs/inspect/parts/library.sh"
 build planted
 
 look_often() {

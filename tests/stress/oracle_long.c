@@ -1,11 +1,11 @@
 /*
- * The oracle of tests/programs/oracle.h for minutes.
+ * The oracle of tests/programs/threads/oracle.h for minutes.
  *
  * test modes: rseq own locked
  * test timeout: 600
  * test no stderr: not empty
  */
-#include "tests/programs/oracle.h"
+#include "tests/programs/threads/oracle.h"
 
 int
 main(void)

@@ -1,5 +1,5 @@
 /*
- * tests/programs/rcu_load.c for about a minute in all.
+ * tests/programs/rcu/rcu_load.c for about a minute in all.
  *
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
@@ -8,4 +8,4 @@
  * test env: UMEM_OPTIONS=rcu_budget=4m
  * test no stderr: not empty
  */
-#include "tests/programs/rcu_load.c"
+#include "tests/programs/rcu/rcu_load.c"

@@ -1,8 +1,8 @@
 /*
- * tests/programs/rcu_stall.c for ten seconds.
+ * tests/programs/rcu/rcu_stall.c for ten seconds.
  *
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  * test args: 10000
  */
-#include "tests/programs/rcu_stall.c"
+#include "tests/programs/rcu/rcu_stall.c"

@@ -1,5 +1,5 @@
 /*
- * tests/programs/rcu_torture.c with more updates, on one CPU.
+ * tests/programs/rcu/rcu_torture.c with more updates, on one CPU.
  *
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
@@ -7,4 +7,4 @@
  * test timeout: 600
  * test no stderr: not empty
  */
-#include "tests/programs/rcu_torture.c"
+#include "tests/programs/rcu/rcu_torture.c"

@@ -3,7 +3,7 @@
 # g++ on a file that takes it half a gigabyte: the same object each time.
 set -u
 # shellcheck source=/dev/null
-. "$TOP/tests/programs/real.inc"
+. "$TOP/tests/programs/real/real.inc"
 need g++ cksum
 cat >big.cc <<'END'
 #include <algorithm>

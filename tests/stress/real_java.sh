@@ -3,7 +3,7 @@
 # java: the compiler and a program with threads.
 set -u
 # shellcheck source=/dev/null
-. "$TOP/tests/programs/real.inc"
+. "$TOP/tests/programs/real/real.inc"
 need java javac
 cat >Main.java <<'END'
 import java.util.*;

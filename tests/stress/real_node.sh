@@ -3,7 +3,7 @@
 # node: objects, workers, zlib, crypto, its collector.
 set -u
 # shellcheck source=/dev/null
-. "$TOP/tests/programs/real.inc"
+. "$TOP/tests/programs/real/real.inc"
 need node
 cat >script.js <<'END'
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');

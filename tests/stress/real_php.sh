@@ -4,7 +4,7 @@
 # opens with RTLD_DEEPBIND, in each mode, hardened and debugged.
 set -u
 # shellcheck source=/dev/null
-. "$TOP/tests/programs/real.inc"
+. "$TOP/tests/programs/real/real.inc"
 need php
 cat >script.php <<'END'
 <?php

@@ -3,7 +3,7 @@
 # PostgreSQL: initdb, a server, pgbench, and the contents of its tables.
 set -u
 # shellcheck source=/dev/null
-. "$TOP/tests/programs/real.inc"
+. "$TOP/tests/programs/real/real.inc"
 bin=$(find /usr/lib/postgresql/*/bin -maxdepth 0 2>/dev/null | tail -1)
 if [ ! -x "$bin/initdb" ] || [ ! -x "$bin/pgbench" ]; then
 	echo "no PostgreSQL"

@@ -10,4 +10,4 @@ export PYTHON_TESTS='test_json test_list test_dict test_set test_bytes test_re
 	test_ctypes test_mmap test_memoryview test_decimal test_xml_etree
 	test_collections test_itertools test_functools test_heapq test_hashlib
 	test_signal test_socket test_ssl test_queue test_generators'
-exec bash "$TOP/tests/programs/real_python.sh"
+exec bash "$TOP/tests/programs/real/real_python.sh"

@@ -5,4 +5,4 @@
  * test args: 3000
  * test timeout: 1200
  */
-#include "tests/programs/single_step.c"
+#include "tests/programs/threads/single_step.c"

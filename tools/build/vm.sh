@@ -99,7 +99,7 @@ preloaded() {
 
 # oracle MODE SECONDS THREADS
 oracle() {
-	UMEM_OPTIONS=mode=$1 preloaded "$B/programs/oracle" "${2}000" "$3"
+	UMEM_OPTIONS=mode=$1 preloaded "$B/programs/threads/oracle" "${2}000" "$3"
 }
 
 python() {
@@ -327,11 +327,12 @@ prepare() {
 
 # build ARCH - the tree in the virtual machine, in $folder/tree-ARCH
 build() {
-	local sysroot=$folder/sysroot-$1 at=$folder/tree-$1 out name
-	local -a programs=(demo/jobs programs/oracle)
+	local sysroot=$folder/sysroot-$1 at=$folder/tree-$1 out name source
+	local -a programs=(demo/jobs programs/threads/oracle)
 
 	for name in $PROGRAMS; do
-		programs+=("programs/$name")
+		source=$(cd "$tree/tests" && echo programs/*/"$name".c)
+		programs+=("${source%.c}")
 	done
 	out=$(realpath --relative-to="$tree" "$folder/build-$1")
 	env -u MAKEFLAGS -u MFLAGS PKG_CONFIG_SYSROOT_DIR="$sysroot" \

@@ -1,0 +1,174 @@
+#!/bin/bash
+# umem diff shows the growth between two looks at leaks or users, each saved or
+# taken now.
+# test timeout: 120
+set -u
+# shellcheck source=tests/programs/inspect/parts/library.sh
+. "$TOP/tests/programs/inspect/parts/library.sh"
+build sites
+
+# more - lets the program lose 100 names of 13 bytes
+more() {
+	echo >&9
+	until grep -q lost "$TMP/told"; do
+		sleep 0.02
+	done
+}
+
+grown='^ +\+1\.2K +(\+[0-9.]+[KM]?|-) +\+100 +1\.9K +150  load_names \(sites\.c:[0-9]+\) via __?strdup < lose_more; 1 more stack$'
+
+start env UMEM_DEBUG=audit "$TMP/sites" 100
+expect 1 ' leaked in ' leaks --save=leaks.old "$pid"
+expect 0 ' allocated in ' users --save=users.old "$pid"
+expect 0 '^643\.8K leaked, 0 since the look [0-9ms]+ before$' diff leaks.old "$pid"
+expect 0 '^6 call sites without a change$' diff leaks.old "$pid"
+gcore -o core.old "$pid" >/dev/null 2>&1
+sleep 2.3
+more
+expect 2 '^umem: /dev/full: No space left' leaks --save=/dev/full "$pid"
+"$umem" leaks --json "$pid" >json
+python3 - json <<-'EOF' || exit 1
+import json, math, sys
+rows = {row["call_site"].split()[0]: row
+        for row in json.load(open(sys.argv[1]))["leaks"]}
+names = rows["load_names"]
+# The 100 new names, in a time of 2 s, 4 s or more; the first 50 are older.
+seconds = 2 ** math.floor(math.log2(names["oldest_age_ns"])) / 1e9
+assert seconds > 2, names
+assert abs(names["bytes_per_minute"] - 1300 * 60 / seconds) <= 1, names
+assert rows["make_list"]["bytes_per_minute"] == 0, rows["make_list"]
+EOF
+expect 1 "$grown" diff leaks.old "$pid"
+expect 1 ' leaked in ' leaks --save=leaks.new "$pid"
+expect 1 '^645K leaked, \+1\.2K since the look [0-9ms]+ before$' \
+    diff leaks.old "$pid"
+for looks in "leaks.old $pid" "leaks.old leaks.new" "core.old.$pid $pid"; do
+	# shellcheck disable=SC2086 # two looks
+	expect 1 "$grown" diff $looks
+	if [ "$(grep -c '  [a-z_]* (sites\.c:' said)" -ne 1 ]; then
+		echo "$looks: more than one row:"
+		cat said
+		exit 1
+	fi
+done
+rm -f "core.old.$pid"
+expect 0 '^ +-1\.2K +-[0-9.]*[KM]? +-100 +650 +50  load_names |^ +-1\.2K +- +-100 +650 +50  load_names ' \
+    diff leaks.new leaks.old
+expect 1 '^ +0 +0 +\+0 +' diff -e leaks.old leaks.new
+expect 0 "$grown" diff users.old "$pid"
+"$umem" diff --json leaks.old leaks.new >json
+python3 - json <<-'EOF' || exit 1
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["bytes"] - report["bytes_before"] == 1300, report
+rows = {row["call_site"].split()[0]: row for row in report["call_sites"]}
+assert rows["load_names"]["blocks_before"] == 50, rows
+assert rows["load_names"]["blocks"] == 150, rows
+assert 1 <= report["seconds"] < 600, report["seconds"]
+EOF
+expect 0 ' allocated, 0 since the look ' diff -u "$pid" "$pid"
+
+# After "no leaks found", the commands for growth, which work.
+echo sites >all
+expect 0 '^no leaks found$' leaks --suppressions=all "$pid"
+grep -q '^umem users' said && grep -q '^umem status' said &&
+    grep -q '^umem diff -u' said && ! grep '^umem ctl' said || exit 1
+sed -n 's/^umem \(.*[0-9]\)  .*/\1/p' said >commands
+while read -r line; do
+	# shellcheck disable=SC2086 # words
+	expect 0 . ${line/-t 60/-t 0}
+done <commands
+expect 2 'diff: soon is no number of seconds' diff -t soon "$pid" "$pid"
+finish 0
+expect 2 'no such process' diff leaks.old "$pid"
+
+# Two looks at one process, while it loses 100 names again and again.  On a busy
+# machine it may get no CPU between them, so the looks are repeated.
+start env UMEM_DEBUG=audit "$TMP/sites" 100
+for _ in 1 2 3 4 5; do
+	"$umem" diff -t 1 "$pid" "$pid" >waited &
+	waiting=$!
+	while kill -0 $waiting 2>/dev/null; do
+		echo >&9
+		sleep 0.05
+	done
+	wait $waiting
+	status=$?
+	[ $status -eq 0 ] || break
+done
+if [ $status -ne 1 ] ||
+    ! grep -Eq '^[0-9.]+K leaked, .* since the look [1-9][0-9sm]* before$' waited ||
+    ! grep -Eq '^ +\+[0-9.]+K +\+[0-9.]+[KM] +\+[0-9]+ .*  load_names ' waited; then
+	echo "diff -t: status $status"
+	cat waited
+	exit 1
+fi
+finish 0
+
+# Of estimates, samples show the growth.  BN_new has as many as before, and the
+# unknown rest cannot grow.
+site() {
+	printf 'site\t%d\t%d\t%s\t%s\t < main\n' "$@"
+}
+{
+	printf 'umem users 1\ntime\t1763870000.0\n'
+	site 714000 1000 estimate:7 'BN_new (bn.c:1)'
+	site 400000 2000 estimate:4 'grow (g.c:1)'
+	site 300000 600 estimate:3 'gone (g.c:2)'
+	site 1000000 5000 estimate 'unknown: blocks of umem_alloc_208'
+	site 500 5 exact 'count (g.c:3)'
+	printf 'end\t5\n'
+} >users.before
+{
+	printf 'umem users 1\ntime\t1763870060.0\n'
+	site 785000 1100 estimate:7 'BN_new (bn.c:1)'
+	site 900000 4500 estimate:9 'grow (g.c:1)'
+	site 1600000 5600 estimate 'unknown: blocks of umem_alloc_208'
+	site 700 7 exact 'count (g.c:3)'
+	printf 'end\t4\n'
+} >users.after
+expect 0 '^2 call sites without a change$' diff users.before users.after
+expect 0 '^~\+660K: the samples do not tell by which call sites$' \
+    diff users.before users.after
+expect 0 '^ +~\+490K +~\+490K +~\+2500 +~880K +~4500  grow ' \
+    diff users.before users.after
+expect 0 '^~3\.1M allocated, ~\+850K since the look 1m00s before$' \
+    diff users.before users.after
+expect 0 '^~ is an estimate from samples\.$' diff users.before users.after
+expect 0 '^ +\+200 +\+200 +\+2 +700 +7  count ' diff users.before users.after
+expect 0 '^ +~-290K +~-290K +~-600 +0 +0  gone ' diff users.before users.after
+expect 0 '^ +0 +0 +\+0 +~770K +~1100  BN_new ' diff -e users.before users.after
+
+# Nothing records callers yet.
+start sh -c 'echo ready; read -r _ || :'
+expect 0 '^no leaks found$' leaks "$pid"
+line=$(sed -n 's/^umem \(ctl .*[0-9a-z]\)  .*/\1/p' said)
+# shellcheck disable=SC2086 # words
+expect 0 '^sample=512k' $line
+finish 0
+
+# Files that are no saved looks, or damaged.
+expect 2 '^umem: /etc/passwd: not a core file$' diff /etc/passwd 1
+expect 2 '^umem: nosuch: No such file' diff nosuch 1
+expect 2 'one look is at leaks, the other at users' diff leaks.old users.old
+head -n 5 leaks.old >short
+expect 2 '^umem: short: is truncated$' diff short leaks.old
+python3 - "$umem" <<-'EOF' || exit 1
+import os, random, subprocess, sys
+whole = open("leaks.old", "rb").read()
+random.seed(1)
+for n in range(150):
+    text = bytearray(whole)
+    for _ in range(random.randrange(1, 8)):
+        at = random.randrange(len(text))
+        if random.random() < 0.3:
+            del text[at:at + random.randrange(1, 40)]
+        else:
+            text[at] = random.choice(b"\t\n\0 -9en\x1b\xffsx")
+    open("damaged", "wb").write(text)
+    run = subprocess.run([sys.argv[1], "diff", "damaged", "leaks.new"],
+                         capture_output=True, timeout=60 *
+                         int(os.environ["TEST_TIME_FACTOR"]))
+    assert run.returncode in (0, 1, 2), (n, run)
+    assert b"\x1b" not in run.stdout + run.stderr, (n, run)
+EOF

@@ -1,0 +1,150 @@
+#!/bin/bash
+# Code that is generated at run time: the call site is the program's function,
+# and without names one line says how to get them.
+set -u
+# shellcheck source=tests/programs/inspect/parts/library.sh
+. "$TOP/tests/programs/inspect/parts/library.sh"
+cat >main.c <<'END2'
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A call of its first argument with the second, with a frame pointer. */
+#if defined(__x86_64__)
+static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8,
+    0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
+#else
+static const uint32_t code[] = {0xa9bf7bfd, 0x910003fd, 0xaa0003e8, 0xaa0103e0,
+    0xd63f0100, 0xa8c17bfd, 0xd65f03c0};
+#endif
+
+static char *made;
+
+typedef void call_t(void *function, void *argument);
+
+static __attribute__((noinline)) void
+runtime_make(void *bytes)
+{
+	memset(malloc((size_t)bytes), 1, (size_t)bytes);
+	__asm__ volatile("");
+}
+
+static char *inner, *outer;
+
+/* The outer function calls the inner one, which calls the runtime. */
+static __attribute__((noinline)) void
+runtime_call(void *bytes)
+{
+	((call_t *)inner)(runtime_make, bytes);
+	__asm__ volatile("");
+}
+
+static void
+call(int i, int j, size_t bytes)
+{
+	outer = made + 256 * i;
+	inner = made + 256 * j;
+	((call_t *)outer)(runtime_call, (void *)bytes);
+}
+
+int
+main(int argc, char **argv)
+{
+	char c, path[64], line[256];
+	FILE *list = argc > 1 ? fopen(argv[1], "r") : NULL, *map = NULL;
+	int i, library = open("runtime/" LIBRARY, O_RDONLY);
+
+	mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, library, 0);
+	made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (i = 0; i < 16; i++)
+		memcpy(made + 256 * i, code, sizeof(code));
+	__builtin___clear_cache(made, made + 4096);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	if (list != NULL)
+		map = fopen(path, "w");
+	for (i = 0; map != NULL && fgets(line, sizeof(line), list); i++)
+		fprintf(map, "%lx 100 %s", (long)made + 256 * i, line);
+	if (map != NULL)
+		fclose(map);
+	for (i = 0; i < 8; i++)
+		call(2 * i, 2 * i + 1, 10000 + 1000 * i);
+	write(1, "ready\n", 6);
+	read(0, &c, 1);
+	if (map != NULL)
+		remove(path);
+	return 0;
+}
+END2
+# build_one NAME LIBRARY - a program that maps a file with the name of a library
+build_one() {
+	mkdir -p runtime
+	: >"runtime/$2"
+	"$CC" -O1 -w -fno-builtin -fno-omit-frame-pointer -D_GNU_SOURCE \
+	    -DLIBRARY="\"$2\"" -o "$1" main.c || exit 1
+}
+build_one main none
+# Pairs: a caller, and the function that it calls.
+cat >names <<'END2'
+JS:~work /srv/app.js:1:77
+JS:^makeRow /srv/app.js:2:29
+JS:*work /srv/app.js:1:77
+JS:*makeRow /srv/app.js:2:29
+JS:~handle /srv/app.js:9:1
+JS:^alloc node:buffer:391:30
+void Rows.work()
+void Rows.makeRow(int, java.util.List)
+void Rows.makeTable(int)
+long jdk.internal.misc.Unsafe.allocateMemory(long)
+py::work:/srv/app.py
+py::make_row:/srv/app.py
+py::work:/srv/app.py
+py::_find_and_load:<frozen importlib._bootstrap>
+Interpreter
+StubRoutines (1)
+END2
+export UMEM_DEBUG=audit
+start ./main names
+# The two versions of makeRow are one row.
+expect 0 '^ +20\.5K +[0-9]+% +2 .*  makeRow /srv/app\.js:2:29 < .*work /srv/app\.js:1:77' users "$pid"
+expect 0 '  handle /srv/app\.js:9:1( <|$)' users "$pid"
+expect 0 '  void Rows\.makeRow\(int, java\.util\.List\) < .*void Rows\.work' users "$pid"
+expect 0 '  void Rows\.makeTable\(int\)( <|$)' users "$pid"
+expect 0 '  make_row:/srv/app\.py < .*work:/srv/app\.py' users "$pid"
+expect 0 '  work:/srv/app\.py( <|$)' users "$pid"
+# Without a function of the program, the place is that of other programs.
+expect 0 '  main`runtime_make\+0x' users "$pid"
+if grep -q '^Function names' said; then
+	echo "advice in vain:"
+	cat said
+	exit 1
+fi
+finish 0
+
+# advice PROGRAM LIBRARY REGEX - without names
+advice() {
+	build_one "$1" "$2"
+	start "./$1"
+	expect 0 "^Function names: ${3//PID/$pid}\$" users "$pid"
+	if [ "$(grep -c '^Function names' said)" != 1 ] ||
+	    awk '/^Function/ && length > 80' said | grep .; then
+		cat said
+		exit 1
+	fi
+	finish 0
+}
+advice node none 'start node --perf-basic-prof --interpreted-frames-native-stack'
+advice java libjvm.so 'jcmd PID Compiler\.perfmap, .*'
+advice script libpython3.12.so.1.0 'start python3 -X perf'
+advice old libpython3.11.so.1.0 '.*/tmp/perf-PID\.map'
+advice other libm.so '.*/tmp/perf-PID\.map'
+
+# A program that generates no code needs no names.
+start sh -c 'echo ready; read -r _ || :'
+expect 0 . users "$pid"
+! grep '^Function names' said || exit 1
+finish 0

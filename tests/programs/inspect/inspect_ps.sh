@@ -1,0 +1,129 @@
+#!/bin/bash
+# umem ps lists the processes that run on umem; umem metrics prints several of
+# them with labels, in two formats, and replaces a file at once.
+set -u
+# shellcheck source=tests/programs/inspect/parts/library.sh
+. "$TOP/tests/programs/inspect/parts/library.sh"
+bad() {
+	echo "$*"
+	cat said
+	exit 1
+}
+cat >main.c <<'END2'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int
+main(int argc, char **argv)
+{
+	size_t bytes = argc > 1 ? (size_t)atol(argv[1]) : 1;
+	char *volatile block = malloc(bytes);
+
+	memset(block, 1, bytes);
+	puts("ready");
+	fflush(stdout);
+	return read(0, block, 1) != 0;
+}
+END2
+"$CC" -fno-builtin -o "small\"one" main.c
+cp 'small"one' large
+cp 'small"one' other
+mkfifo hold
+./other <hold &
+other=$!
+exec 8>hold
+start ./large 40000000
+large=$pid
+mkfifo hold2
+LD_PRELOAD=$SHIM "./small\"one" <hold2 >/dev/null 8>&- 9>&- &
+small=$!
+exec 7>hold2
+until "$umem" ps 2>/dev/null | grep -Eq "^ *$small "; do
+	kill -0 $small || exit 1
+done
+
+# A file with the name of a process is not taken for a core.
+: >"$large"
+"$umem" ps >said 2>err || bad "ps fails"
+grep -Eq '^ *PID +RSS +IN USE +CACHED +NOT OURS +PROGRAM$' said || bad "no head"
+grep -Eq "^ *$large +([34][0-9]\.[0-9]|[34][0-9])M +38\.[0-9]M .* large$" said ||
+    bad "not the large process"
+grep -Eq "^ *$small +[0-9.]+[KM] .* small\"one$" said || bad "not the small one"
+! grep -Eq "^ *$other " said || bad "a process that does not run on umem"
+[ "$(grep -n " large$" said | cut -d: -f1)" -lt \
+    "$(grep -n " small\"one$" said | cut -d: -f1)" ] || bad "not by size"
+"$umem" ps --json >said || bad "ps --json fails"
+python3 - "$large" "$small" "$other" 3<said <<'END2' || bad "ps --json"
+import json, os, sys
+rows = {str(p["pid"]): p for p in json.load(os.fdopen(3))["processes"]}
+large, small, other = sys.argv[1:]
+assert other not in rows
+assert rows[large]["program"] == "large" and rows[small]["program"] == 'small"one'
+assert rows[large]["live_bytes"] >= 40000000
+assert rows[large]["rss_bytes"] >= rows[large]["live_bytes"]
+for row in rows.values():
+    assert {"cached_bytes", "not_ours_bytes"} < set(row)
+END2
+rm "$large"
+
+# Several processes: a block of lines for each family, with labels.
+check=$TOP/tests/programs/inspect/parts/openmetrics.py
+for which in --all "$large $small"; do
+	# shellcheck disable=SC2086 # words
+	"$umem" metrics $which >said 2>err || bad "metrics $which"
+	python3 "$check" <said >/dev/null || bad "metrics $which: no OpenMetrics"
+	grep -Eq "^umem_live_bytes\{pid=\"$large\",program=\"large\"\} 4[0-9]{7}$" \
+	    said || bad "metrics $which: not the large one"
+	grep -q "^umem_failures_total{pid=\"$small\",program=\"small_one\"} 0$" \
+	    said || bad "metrics $which: not the small one"
+	grep -q "^umem_cache_live_objects{pid=\"$small\",program=\"small_one\",cache=\"umem_alloc_" \
+	    said || bad "metrics $which: no cache"
+done
+"$umem" metrics "$large" >said
+grep -q '^umem_live_bytes [0-9]*$' said || bad "one process needs no labels"
+"$umem" metrics --all "$large" >said 2>&1 && bad "--all and a process"
+"$umem" metrics >said 2>&1 && bad "no process"
+"$umem" metrics "$large" "$other" >said 2>err && bad "a process without umem"
+[ ! -s said ] || bad "half an answer"
+
+# The text format of Prometheus: a counter has its whole name in its type.
+"$umem" metrics --format=prometheus "$large" >said || bad "--format"
+python3 - <<'END2' 3<said || bad "not the format 0.0.4"
+import os, re
+types, seen = {}, set()
+for line in os.fdopen(3).read().splitlines():
+    meta = re.fullmatch(r'# (TYPE|HELP) (\w+) (.+)', line)
+    if meta:
+        if meta[1] == "TYPE":
+            types[meta[2]] = meta[3]
+        continue
+    name = re.fullmatch(r'(\w+)(\{[^}]*\})? \d+', line)[1]
+    seen.add(name)
+    assert types[name] == ("counter" if name.endswith("_total") else "gauge")
+assert set(types) == seen and "umem_failures_total" in seen
+END2
+"$umem" metrics --format=xml "$large" >said 2>&1 && bad "--format=xml"
+
+# A reader of the file sees the old or the new text.  Others may read it.
+umask 022
+echo old >text.prom
+ln text.prom before
+"$umem" metrics -o text.prom --format=prometheus "$large" >said || bad "-o"
+[ ! -s said ] || bad "-o prints to standard output, too"
+[ "$(cat before)" = old ] || bad "-o changes the file"
+[ "$(stat -c %a text.prom)" = 644 ] || bad "-o: others cannot read it"
+grep -q '^umem_live_bytes ' text.prom || bad "-o: no text"
+"$umem" metrics -o text.prom "$other" >said 2>&1 && bad "-o without a process"
+grep -q '^umem_live_bytes ' text.prom || bad "-o: an error changes the file"
+mkfifo pipe
+"$umem" metrics -o pipe "$large" >said 2>&1 && bad "-o replaces a pipe"
+[ -p pipe ] || bad "-o replaces a pipe"
+"$umem" metrics -o none/text "$large" >said 2>&1 && bad "-o: no folder"
+"$umem" metrics -o "$PWD" "$large" >said 2>&1 && bad "-o: a folder"
+left=$(find . -name 'text.prom?*')
+[ -z "$left" ] || bad "left: $left"
+finish 0
+exec 7>&- 8>&-
+wait $small $other

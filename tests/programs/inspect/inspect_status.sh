@@ -1,0 +1,100 @@
+#!/bin/bash
+# umem status and umem stat fit into 80 columns.
+set -u
+# shellcheck source=tests/programs/inspect/parts/library.sh
+. "$TOP/tests/programs/inspect/parts/library.sh"
+cat >main.c <<'END2'
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	MIB = 1 << 20
+};
+
+static pthread_barrier_t deep;
+
+static void *
+go_deep(void *arg)
+{
+	volatile char stack[3 * MIB];
+
+	memset((char *)stack, 1, sizeof(stack));
+	pthread_barrier_wait(&deep);
+	for (;;)
+		pause();
+	return arg;
+}
+
+int
+main(void)
+{
+	int file = open("a_file_that_is_mapped", O_RDWR | O_CREAT, 0600);
+	char *volatile block = malloc(10 * MIB);
+	pthread_t thread;
+	char *at;
+
+	memset(block, 1, 10 * MIB);
+	if (ftruncate(file, 16 * MIB) != 0)
+		return 1;
+	at = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	memset(at, 1, 16 * MIB);
+	at = mmap(NULL, 20 * MIB, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memset(at, 1, 20 * MIB);
+	for (int i = 1; i < 3000; i++)
+		if (malloc((size_t)i) == NULL)
+			return 1;
+	pthread_barrier_init(&deep, NULL, 2);
+	if (pthread_create(&thread, NULL, go_deep, NULL) != 0)
+		return 1;
+	pthread_barrier_wait(&deep);
+	puts("ready");
+	fflush(stdout);
+	return read(0, block, 1) != 0;
+}
+END2
+"$CC" -fno-builtin -o main main.c -pthread
+start env UMEM_LOGGING=transaction=1m,contents=1m,fail=1m,slab=1m \
+    UMEM_DEBUG='default:umem_alloc_64*;guards,contents=100:umem_alloc_96,umem_alloc_128;noabort' \
+    UMEM_OPTIONS=sample=16k,soft_limit=1g,hard_limit=2g,depot_bytes=4m,memory_pressure,huge_pages=always \
+    ./main
+expect 0 . status "$pid"
+if awk 'length > 80' said | grep .; then
+	echo "status is beyond 80 columns"
+	exit 1
+fi
+expect 0 . stat "$pid"
+if awk 'length > 80' said | grep .; then
+	echo "stat is beyond 80 columns"
+	exit 1
+fi
+"$umem" status --json "$pid" >json
+python3 - json <<'END2' || { cat json; exit 1; }
+import json, sys
+memory, mib = json.load(open(sys.argv[1]))["memory"], 1 << 20
+# The file, the anonymous mapping and the stack, and those of libraries.
+assert 39 * mib < memory["not_ours_bytes"] < 55 * mib, memory
+END2
+"$umem" top -n 1 "$pid" | awk 'length > 80' | grep . && exit 1
+
+# Pages and profiles do not go to a terminal.
+for form in html pprof; do
+	python3 - "$umem" users --$form "$pid" >said <<'END2'
+import os, pty, sys
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
+END2
+	status=$?
+	if [ $status -ne 2 ] || [ "$(wc -l <said)" -ne 1 ] ||
+	    ! grep -q "users: --$form is not for a terminal; add >FILE" said; then
+		echo "--$form to a terminal: status $status"
+		head -c 1000 said
+		exit 1
+	fi
+	"$umem" users --$form "$pid" | grep -q . || exit 1
+done
+finish 0
