@@ -314,6 +314,44 @@ void *umem_zalloc(size_t size, int flags) UMEM_RETURNS_BLOCK(1);
 void umem_free(const void *buf, size_t size);
 
 /*
+ * umem_realloc - change the size of a block
+ *
+ * buf		from umem_alloc(), umem_zalloc() or umem_realloc(); with NULL
+ *		the call is umem_alloc(size, flags)
+ * old		exactly the size with which buf was requested
+ * size		the new size; with 0 the block is freed, and the result is that
+ *		of umem_alloc(0, flags)
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns a block for umem_free() with the new size, which has the contents of
+ * buf up to the lesser size; the rest is undefined.  buf is then no block any
+ * more, unless it is the result.  The block stays in place if both sizes have
+ * one umem_good_size(), or if it has more than 64 KiB and the heap behind it is
+ * free; from 4 MiB on, pages are moved instead of copied where that is cheaper.
+ * Without UMEM_NOFAIL, it may return NULL with errno set, and then leaves buf
+ * as it is:
+ *	ENOMEM	memory is exhausted, or size exceeds PTRDIFF_MAX
+ *
+ * The alignment is that of umem_alloc(size).  Source: our own.
+ */
+void *umem_realloc(
+    void *buf, size_t old, size_t size, int flags) UMEM_RESULT_IS_USED;
+
+/*
+ * umem_good_size - return the size that a block really has
+ *
+ * size		as for umem_alloc()
+ *
+ * Returns the largest size for which umem_alloc() returns the same block as for
+ * this size, at least size.  A container that can use more than it needs
+ * requests umem_good_size() bytes.  It may free a block of umem_alloc() with
+ * any size that has the same umem_good_size() as the requested one.  With
+ * UMEM_DEBUG or UMEM_OPTIONS=hardened the result is size, so that an overrun is
+ * detected at the byte.  Source: jemalloc's nallocx().
+ */
+size_t umem_good_size(size_t size);
+
+/*
  * umem_alloc_align, umem_alloc_aligned - allocate an aligned block
  *
  * size		of the block; 0 has the effect that it has for umem_alloc()

@@ -393,6 +393,111 @@ START_TEST(a_refused_resize_keeps_the_block)
 }
 END_TEST
 
+START_TEST(a_good_size_is_that_of_the_block)
+{
+	ck_assert_uint_eq(umem_good_size(0), 0);
+	ck_assert_uint_eq(umem_good_size(SIZE_MAX), SIZE_MAX);
+	for (size_t size = 1; size < 40 * MIB; size += 1 + size / 9) {
+		size_t good = umem_good_size(size);
+		char *p = umem_alloc(size, UMEM_DEFAULT);
+
+		ck_assert_uint_ge(good, size);
+		ck_assert_uint_eq(good, alloc_usable(p, "test"));
+		ck_assert_uint_eq(umem_good_size(good), good);
+		ck_assert_uint_gt(umem_good_size(good + 1), good);
+		umem_free(p, good);
+		umem_free(umem_alloc(good, UMEM_DEFAULT), size);
+	}
+}
+END_TEST
+
+START_TEST(a_block_that_umem_realloc_resizes_has_its_new_size)
+{
+	size_t before = live(), size = 1;
+	unsigned seed = 5;
+	char *p = umem_realloc(NULL, 0, size, UMEM_DEFAULT);
+
+	srand((unsigned)_i + 1);
+	fill(p, size, seed);
+	for (int i = 0; i < 150; i++) {
+		size_t want = sizes[(unsigned)rand() % array_size(sizes)] +
+			      (size_t)rand() % 100 + 1;
+		size_t kept = want < size ? want : size;
+		char *q = umem_realloc(p, size, want, UMEM_NOFAIL);
+
+		ck_assert(umem_good_size(want) != umem_good_size(size) ||
+			  q == p || size > SIZE_CLASS_MAX);
+		ck_assert(is_filled(q, kept, seed));
+		/* This free and a new block check the size. */
+		umem_free(q, want);
+		p = umem_alloc(want, UMEM_NOFAIL);
+		fill(p, want, ++seed);
+		size = want;
+	}
+	ck_assert_ptr_null(umem_realloc(p, size, 0, UMEM_DEFAULT));
+	ck_assert_uint_eq(live(), before);
+}
+END_TEST
+
+START_TEST(a_block_grows_in_place_in_its_chunk_and_in_the_heap)
+{
+	size_t size = 100, good = umem_good_size(size);
+	char *p = umem_alloc(opaque(size), UMEM_DEFAULT), *q;
+
+	ck_assert_ptr_eq(umem_realloc(p, size, good, UMEM_DEFAULT), p);
+	ck_assert_ptr_eq(umem_realloc(p, good, size, UMEM_DEFAULT), p);
+	q = umem_realloc(p, size, good + 1, UMEM_DEFAULT);
+	ck_assert_ptr_ne(q, p);
+	umem_free(q, good + 1);
+
+	size = LARGE_GROWN + 1;
+	p = umem_alloc(LARGE_GROWN, UMEM_DEFAULT);
+	fill(p, LARGE_GROWN, 1);
+	p = umem_realloc(p, LARGE_GROWN, size, UMEM_DEFAULT);
+	for (size_t n = size; n < 2 * MIB; n += n / 8) {
+		ck_assert_ptr_eq(umem_realloc(p, size, n, UMEM_DEFAULT), p);
+		size = n;
+	}
+	ck_assert_ptr_eq(
+	    umem_realloc(p, size, LARGE_GROWN + 1, UMEM_DEFAULT), p);
+	ck_assert_uint_eq(alloc_usable(p, "test"), LARGE_GROWN + HEAP_UNIT);
+	ck_assert(is_filled(p, LARGE_GROWN, 1));
+	umem_free(p, LARGE_GROWN + 1);
+	ck_assert_uint_eq(large_count(), 0);
+}
+END_TEST
+
+START_TEST(a_refused_umem_realloc_keeps_the_block)
+{
+	static const size_t from[] = {100, 100000, 9 * MIB, 20 * MIB};
+	static const size_t to[] = {200000, 9 * MIB, 40 * MIB, 9 * MIB};
+
+	for (unsigned i = 0; i < array_size(from); i++) {
+		char *p = umem_alloc(from[i], UMEM_DEFAULT), *q = NULL;
+		size_t least = from[i] < to[i] ? from[i] : to[i];
+
+		fill(p, from[i], i);
+		for (unsigned nth = 1; q == NULL; nth++) {
+			size_t before = live();
+
+			os_fail_nth(nth, 1000000);
+			errno = 0;
+			q = umem_realloc(p, from[i], to[i], UMEM_DEFAULT);
+			os_fail_nth(0, 0);
+			ck_assert_uint_lt(nth, 1000);
+			if (q != NULL)
+				break;
+			ck_assert_int_eq(errno, ENOMEM);
+			ck_assert(is_filled(p, from[i], i));
+			ck_assert_uint_eq(live(), before);
+		}
+		ck_assert(is_filled(q, least, i));
+		umem_free(q, to[i]);
+	}
+	ck_assert_ptr_null(umem_realloc(NULL, 0, SIZE_MAX, UMEM_DEFAULT));
+}
+END_TEST
+
 START_TEST(a_refused_request_is_enomem_and_loses_nothing)
 {
 	static const size_t want[] = {
@@ -545,6 +650,14 @@ resize_stack(void)
 	alloc_resize(&here, 10);
 }
 
+static void
+resize_other_size(void)
+{
+	void *p = umem_alloc(opaque(100), UMEM_DEFAULT);
+
+	umem_free(umem_realloc(p, opaque(200), 300, UMEM_DEFAULT), 300);
+}
+
 /* Frees with a size or an alignment that does not fit; each is counted. */
 static void
 free_sized_less(void)
@@ -628,11 +741,11 @@ END_TEST
 
 START_TEST(misuse_ends_the_process)
 {
-	static void (*const f[])(void) = {
-	    free_other_size, free_inside, free_aligned_of_more, resize_stack};
+	static void (*const f[])(void) = {free_other_size, free_inside,
+	    free_aligned_of_more, resize_stack, resize_other_size};
 	static const char *const text[] = {"size 200 does not fit the block\n",
 	    "not the start of a block\n", "size 1048576 does not fit the block",
-	    "umem: realloc(0x"};
+	    "umem: realloc(0x", "size 200 does not fit the block\n"};
 
 	for (unsigned i = 0; i < array_size(f); i++) {
 		const char *said = child_writes(f[i]);
@@ -680,6 +793,11 @@ alloc_suite(void)
 	tcase_add_test(tc, a_small_block_that_grows_is_of_a_class);
 	tcase_add_test(tc, a_large_block_that_shrinks_is_of_a_class_again);
 	tcase_add_test(tc, a_refused_resize_keeps_the_block);
+	tcase_add_test(tc, a_good_size_is_that_of_the_block);
+	tcase_add_loop_test(
+	    tc, a_block_that_umem_realloc_resizes_has_its_new_size, 0, 3);
+	tcase_add_test(tc, a_block_grows_in_place_in_its_chunk_and_in_the_heap);
+	tcase_add_test(tc, a_refused_umem_realloc_keeps_the_block);
 	tcase_add_test(tc, a_refused_request_is_enomem_and_loses_nothing);
 	tcase_add_test(tc, free_needs_nothing_and_keeps_errno);
 	tcase_add_test(tc, what_is_cached_is_found_before_a_request_fails);

@@ -671,14 +671,14 @@ alloc_block_to_free(
 	return class;
 }
 
-static void
-alloc_free_block(void *p, unsigned kind, const char *api)
+void
+alloc_free_as(void *p, unsigned kind, const char *api)
 {
 	size_t bytes;
-	unsigned class = alloc_block_class(p, &bytes, api);
+	unsigned class = alloc_block_to_free(p, SIZE_MAX, kind, &bytes, api);
 	unsigned work = 0;
 
-	if (unlikely(debug.on) && alloc_free_debugged(class, p, SIZE_MAX, kind))
+	if (class == 0)
 		return;
 	if (class == PAGE_MAP_LARGE) {
 		large_free(p, bytes);
@@ -694,16 +694,6 @@ alloc_free_block(void *p, unsigned kind, const char *api)
 	cache_free_slow(class_cache[class], p, api, &work);
 	if (work != 0)
 		update_run(work);
-}
-
-void
-alloc_free_as(void *p, unsigned kind, const char *api)
-{
-	if (p == NULL || bootstrap_owns(p))
-		return;
-	if (unlikely(!umem_ready()))
-		misuse(api, p, "not an address of the heap");
-	alloc_free_block(p, kind, api);
 }
 
 void
@@ -786,7 +776,7 @@ free_block_of_size(
 		account_add(&account.nwrong_sizes, 1);
 	}
 	if (!alloc_free_fast(p))
-		alloc_free_block(p, kind, api);
+		alloc_free_as(p, kind, api);
 }
 
 void

@@ -10,6 +10,7 @@
 #include "umem/malloc/alloc_inner.h"
 #include "umem/debug/debug.h"
 #include "umem/base/ready.h"
+#include "umem/base/checker.h"
 #include "umem/base/large.h"
 #include "umem/cache/misuse.h"
 #include "umem/profile/sample.h"
@@ -72,22 +73,30 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 	return q;
 }
 
+/* Moves a block of a size class into a large block.  NULL: no memory. */
+static void *
+resize_to_large(void *p, size_t bytes, size_t size)
+{
+	void *q = large_alloc_copy(p, bytes, size);
+
+	umem_assert(bytes < size && bytes >= LARGE_GROWN);
+	if (q != NULL)
+		alloc_free(p);
+	return q;
+}
+
 /*
  * Bypasses the functions that take samples and debug blocks, so it uses
- * large_alloc_copy() only while both are off.
+ * resize_to_large() only while both are off.
  */
 static noinline void *
 resize_grow_to_large(void *p, size_t bytes, size_t size)
 {
 	void *q = NULL;
 
-	umem_assert(bytes < size && bytes >= LARGE_GROWN);
 	if (!sample_is_on() && !debug_large())
-		q = large_alloc_copy(p, bytes, size);
-	if (q == NULL)
-		return resize_by_copy(p, bytes, size);
-	alloc_free(p);
-	return q;
+		q = resize_to_large(p, bytes, size);
+	return q != NULL ? q : resize_by_copy(p, bytes, size);
 }
 
 /* Resizes a block if it has a size class now, or if its new size has one. */
@@ -212,4 +221,32 @@ alloc_resize(void *p, size_t size)
 	if (likely(class != 0))
 		return resize_class(p, size_classes.bytes[class], size);
 	return resize_slow(p, size);
+}
+
+void *
+alloc_resize_exact(void *p, size_t old, size_t size)
+{
+	size_t bytes;
+	unsigned class;
+	void *q;
+
+	if (p == NULL || size > PTRDIFF_MAX || sample_is_on() || debug.on ||
+	    checker_on || bootstrap_owns(p))
+		return NULL;
+	class = alloc_block_class(p, &bytes, "umem_realloc");
+	if (unlikely(!alloc_size_is_exact(p, class, bytes, old)))
+		misuse_size("umem_realloc", p, old);
+	if (class == CLASS_SAMPLE)
+		return NULL;
+	if (alloc_size_is_exact(p, class, bytes, size))
+		return p;
+	if (class != PAGE_MAP_LARGE)
+		return size > bytes && bytes >= LARGE_GROWN
+			   ? resize_to_large(p, bytes, size)
+			   : NULL;
+	q = size >= LARGE_GROWN ? large_resize(p, bytes, size) : NULL;
+	/* Without memory for its records, a block stays as large as it was. */
+	if (q == p && page_map_large_bytes(page_map_owner(p)) == bytes)
+		return NULL;
+	return q;
 }

@@ -6,6 +6,7 @@
 
 #include "umem/malloc/alloc_inner.h"
 #include "umem/base/checker.h"
+#include "umem/base/large.h"
 #include "umem/debug/debug.h"
 #include "umem/cache/misuse.h"
 #include "umem/malloc/nofail.h"
@@ -85,19 +86,24 @@ alloc_size_is_exact(const void *p, unsigned class, size_t bytes, size_t size)
 	return size_class_of(size) == class && size != 0;
 }
 
+/*
+ * Frees a block off the fast path.  An aligned block may be in a chunk of any
+ * class that is large enough.
+ */
 static noinline void
-sized_free_slow(void *p, size_t size)
+sized_free_slow(void *p, size_t size, bool is_aligned, const char *api)
 {
 	size_t bytes;
 	unsigned class;
 
 	if (size == 0)
 		size = alloc_zero_bytes;
-	class = alloc_block_to_free(p, size, API_UMEM, &bytes, "umem_free");
+	class = alloc_block_to_free(p, size, API_UMEM, &bytes, api);
 	if (class == 0)
 		return;
-	if (unlikely(!alloc_size_is_exact(p, class, bytes, size)))
-		misuse_size("umem_free", p, size);
+	if (is_aligned ? size - 1 >= bytes
+		       : !alloc_size_is_exact(p, class, bytes, size))
+		misuse_size(api, p, size);
 	if (unlikely(checker_on) && !debug.on)
 		checker_block_end(p, bytes);
 	alloc_free(p);
@@ -112,7 +118,7 @@ umem_free(const void *buf, size_t size)
 	/* size - 1 sends size 0 to the slow path. */
 	if (!alloc_map_entry(p, &entry) || unlikely(size - 1 >= SIZE_SMALL) ||
 	    !alloc_push_small(p, size, entry))
-		sized_free_slow(p, size);
+		sized_free_slow(p, size, /* is_aligned */ false, "umem_free");
 }
 
 public void *
@@ -128,28 +134,34 @@ umem_alloc_align(size_t size, size_t align, int flags)
 public void
 umem_free_align(void *buf, size_t size)
 {
-	size_t bytes;
+	sized_free_slow(buf, size, /* is_aligned */ true, "umem_free_align");
+}
 
-	if (size == 0)
-		size = alloc_zero_bytes;
-	if (alloc_block_to_free(
-		buf, size, API_UMEM, &bytes, "umem_free_align") == 0)
-		return;
-	if (unlikely(size > bytes || size == 0))
-		misuse_size("umem_free_align", buf, size);
-	if (unlikely(checker_on) && !debug.on)
-		checker_block_end(buf, bytes);
-	alloc_free(buf);
+public __typeof__(umem_alloc_align) umem_alloc_aligned
+    __attribute__((alias("umem_alloc_align")));
+public __typeof__(umem_free_align) umem_free_aligned
+    __attribute__((alias("umem_free_align")));
+
+public size_t
+umem_good_size(size_t size)
+{
+	size_t bytes = size == 0 ? 0 : alloc_round(size, 1);
+
+	return bytes > size ? bytes : size;
 }
 
 public void *
-umem_alloc_aligned(size_t size, size_t align, int flags)
+umem_realloc(void *buf, size_t old, size_t size, int flags)
 {
-	return umem_alloc_align(size, align, flags);
-}
+	void *p = alloc_resize_exact(buf, old, size);
 
-public void
-umem_free_aligned(void *buf, size_t size)
-{
-	umem_free_align(buf, size);
+	if (p != NULL)
+		return p;
+	p = umem_alloc(size, flags);
+	if (p == NULL && size != 0)
+		return NULL;
+	if (p != NULL && buf != NULL)
+		large_copy(p, buf, old < size ? old : size);
+	umem_free(buf, old);
+	return p;
 }

@@ -19,7 +19,7 @@
  *
  * Memory of a sample
  *	A sample is a large block, even if it is small: a span of whole units,
- *	which the free paths leave to alloc_free_block() without a further test.
+ *	which the free paths leave to alloc_free_as() without a further test.
  *	The owner in the page map contains the number of its record.  The
  *	records are in a table of PAGE_MAP_SAMPLES, and refer to their stacks
  *	(sample_stack.c).  When the table is full, or there is no memory for a

@@ -1,0 +1,77 @@
+/*
+ * umem_realloc.c - blocks keep their contents and get their new size in every
+ * mode: with samples, debugging and failures on purpose
+ *
+ * test modes: default locked
+ * test link: umem
+ * test no stderr: .
+ */
+#include "tests/programs/check.h"
+
+static const char *const settings[][2] = {
+    {"UMEM_OPTIONS", "sample=1"},
+    {"UMEM_OPTIONS", "sample=4096"},
+    {"UMEM_OPTIONS", "hardened"},
+    {"UMEM_OPTIONS", "zero_size=block"},
+    {"UMEM_DEBUG", "default"},
+    {"UMEM_DEBUG", "guards"},
+    {"UMEM_DEBUG", "default,firewall=1"},
+};
+#define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static void
+fill(char *p, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		p[i] = (char)(i * 7);
+}
+
+static void
+check_filled(const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		check(p[i] == (char)(i * 7));
+}
+
+static void
+resize_all(int flags)
+{
+	static const size_t sizes[] = {1, 8, 100, 5000, 40000, 70000, 200000,
+	    1 << 20, 9 << 20, 12 << 20, 8000000, 70000, 66000, 3000, 2999, 16};
+	size_t old = 0;
+	char *p = NULL;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t size = sizes[i], kept = old < size ? old : size;
+		char *q = umem_realloc(p, old, size, flags);
+
+		if (q == NULL)
+			continue;
+		check_filled(q, kept);
+		fill(q, kept, size);
+		p = q;
+		old = size;
+	}
+	umem_free(umem_realloc(p, old, 0, UMEM_DEFAULT), 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned long next = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
+	char number[24];
+
+	resize_all(UMEM_NOFAIL);
+	umem_setmtbf(3);
+	for (int i = 0; i < 20; i++)
+		resize_all(i % 2 == 0 ? UMEM_DEFAULT : UMEM_NOFAIL);
+	umem_setmtbf(0);
+	if (next > 0)
+		unsetenv(settings[next - 1][0]);
+	if (next == NSETTINGS || (argc == 1 && getenv("UMEM_OPTIONS") != NULL))
+		return 0;
+	setenv(settings[next][0], settings[next][1], 1);
+	snprintf(number, sizeof(number), "%lu", next + 1);
+	execl("/proc/self/exe", argv[0], number, (char *)NULL);
+	return 2;
+}
