@@ -182,6 +182,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(SAMPLE_BLOCK, sample, sample, block)                                 \
 	M(SAMPLE_CACHE, sample, sample, cache)                                 \
 	M(SAMPLE_SPAN, sample, sample, span)                                   \
+	M(SAMPLE_OWN_UNIT, sample, sample, own_unit)                           \
 	M(SAMPLE_SIZE, sample, sample, size)                                   \
 	M(SAMPLE_COUNTED, sample, sample, counted)                             \
 	M(SAMPLE_MEAN, sample, sample, mean)                                   \

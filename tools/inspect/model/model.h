@@ -57,9 +57,10 @@ struct slab {
 /* A sampled block; see umem/profile/sample.h. */
 struct sample {
 	uint64_t record;
-	uint64_t at;    /* of the block */
-	uint64_t cache; /* whose object it is; 0: it is a block */
-	uint64_t span;  /* unit in which it starts */
+	uint64_t at;       /* of the block */
+	uint64_t cache;    /* whose object it is; 0: it is a block */
+	uint64_t span;     /* unit in which it starts */
+	uint64_t own_unit; /* of the record, also of a free one; 0: none */
 	uint64_t size;
 	uint64_t counted; /* size when it was taken */
 	uint64_t mean;

@@ -49,6 +49,7 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 
 	if (r == NULL)
 		return;
+	s->own_unit = sample_get(model, r, L_SAMPLE_OWN_UNIT);
 	state = sample_get(model, r, L_SAMPLE_STATE);
 	s->live = state == layout_value(l, L_SAMPLE_LIVE);
 	s->waits = state == layout_value(l, L_SAMPLE_WAITING);
@@ -58,6 +59,7 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 	    .at = sample_get(model, r, L_SAMPLE_BLOCK),
 	    .cache = sample_get(model, r, L_SAMPLE_CACHE),
 	    .span = sample_get(model, r, L_SAMPLE_SPAN),
+	    .own_unit = s->own_unit,
 	    .size = sample_get(model, r, L_SAMPLE_SIZE),
 	    .counted = sample_get(model, r, L_SAMPLE_COUNTED),
 	    .mean = sample_get(model, r, L_SAMPLE_MEAN),

@@ -394,13 +394,33 @@ give_threads(struct model *model, root_func *f, const struct ranges *skip)
 }
 
 /*
- * Passes the parts of a piece of the heap that are neither slab nor large block
- * to f.  Samples with a guard page are adjacent in one piece
- * (umem/profile/sample_place.c), and live samples are among free ones.
+ * Returns a bit for each unit of the heap, set if it belongs to the record of a
+ * sample (umem/profile/sample.c).  While the record is free, the unit has no
+ * owner, but it has the words of the last block.
+ */
+static uint64_t *
+sample_units(const struct model *model)
+{
+	uint64_t *units = xalloc(8ull * words_of_bits((unsigned)model->nunits));
+
+	for (size_t i = 0; i < model->nsamples; i++) {
+		uint64_t unit = (model->samples[i].own_unit - model->base) >>
+				model->unit_shift;
+
+		if (unit < model->nunits)
+			bit_set(units, (unsigned)unit);
+	}
+	return units;
+}
+
+/*
+ * Passes the parts of a piece of the heap that are no slab, no large block and
+ * no unit of a sample to f.  Samples with a guard page are adjacent in one
+ * piece (umem/profile/sample_place.c), and live samples are among free ones.
  */
 static void
 give_units(struct model *model, root_func *f, const struct ranges *skip,
-    uint64_t start, uint64_t end)
+    const uint64_t *of_samples, uint64_t start, uint64_t end)
 {
 	uint64_t bytes = (uint64_t)1 << model->unit_shift;
 	uint64_t heap_end = model->base + model->nunits * bytes;
@@ -416,7 +436,8 @@ give_units(struct model *model, root_func *f, const struct ranges *skip,
 		uint64_t unit = (at - model->base) >> model->unit_shift;
 
 		assert(unit < model->nunits);
-		if (model->unit[unit] == 0)
+		if (model->unit[unit] == 0 &&
+		    !bit_get(of_samples, (unsigned)unit))
 			continue;
 		if (from < at)
 			give_piece(model, f, skip, from, at, ROOT_MEMORY);
@@ -433,16 +454,20 @@ give_arenas(struct model *model, root_func *f, const struct ranges *skip)
 	struct arena *heap = model_arena(
 	    model, layout_variable(model->layout, model->target, L_HEAP_ARENA));
 	struct segment *segments;
+	uint64_t *of_samples;
 	size_t n;
 
 	if (heap == NULL)
 		return;
+	of_samples = sample_units(model);
 	segments = model_segments(model, heap, &n);
 	for (size_t i = 0; i < n; i++)
 		if (segments[i].type == VMEM_ALLOC)
-			give_units(model, f, skip, segments[i].start,
+			give_units(model, f, skip, of_samples,
+			    segments[i].start,
 			    segments[i].start + segments[i].size);
 	free(segments);
+	free(of_samples);
 }
 
 /* Passes the pointers that the program gave to caches and arenas to f. */
