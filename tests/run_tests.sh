@@ -34,6 +34,10 @@
 #	cflags: -DX		for the compiler
 #	account: no		tests/account.c does not check the statistics
 #				at its end
+#	run: NAME		the lines that follow are for this run alone.
+#				A program runs once for each such line, in each
+#				of its modes; lines before the first one are for
+#				all runs
 #
 # In programs and scripts:
 #
@@ -71,9 +75,22 @@ fail() {
 	exit 2
 }
 
-# header KEY FILE - the values of the lines "test KEY: value" in its comments
+# header KEY FILE [RUN] - the values of the lines "test KEY: value" in its
+# comments, without those for other runs
 header() {
-	sed -n "s,^\( \*\|//\|#\) test $1: ,,p" "$2"
+	awk -v key="$1" -v run="${3-}" '
+		!/^( \*|\/\/|#) test [a-z ]+: / { next }
+		{ sub(/^[^ ]* *\*? *test /, ""); value = $0 }
+		{ sub(/: .*/, ""); sub(/^[a-z ]+: /, "", value) }
+		$0 == "run" { section = value }
+		$0 == key && (section == "" || section == run || key == "run") {
+			print value
+		}' "$2"
+}
+
+# last KEY FILE RUN - the value that counts
+last() {
+	header "$@" | tail -n 1
 }
 
 # look SESSION - the processes of a session, their CPU time in hundredths of a
@@ -207,16 +224,16 @@ script_job() {
 	esac
 }
 
-# program_job SOURCE MODE
+# program_job SOURCE MODE [RUN]
 program_job() {
-	local name=${1#"$TOP"/tests/} source=$1 mode=$2
+	local name=${1#"$TOP"/tests/} source=$1 mode=$2 run=${3-}
 	local want status limit preload link args options=() line
 	local -a vars=() argv=() problems=()
 
 	name=${name%.*}
 	[ "$mode" = default ] || options=("mode=$mode")
-	want=$(header exit "$source")
-	line=$(header signal "$source")
+	want=$(last exit "$source" "$run")
+	line=$(last signal "$source" "$run")
 	[ -z "$line" ] || want=$((128 + line))
 	want=${want:-0}
 	while IFS= read -r line; do
@@ -224,7 +241,7 @@ program_job() {
 		UMEM_OPTIONS=*) options+=("${line#*=}") ;;
 		*) vars+=("$line") ;;
 		esac
-	done < <(header env "$source")
+	done < <(header env "$source" "$run")
 	if [ ${#options[@]} -gt 0 ]; then
 		vars+=("UMEM_OPTIONS=$(IFS=,; echo "${options[*]}")")
 	fi
@@ -235,10 +252,10 @@ program_job() {
 	elif [ -n "$link" ]; then
 		vars+=("LD_PRELOAD=$B/account.so")
 	fi
-	[ "$(header account "$source")" != no ] || vars+=(ACCOUNT=no)
+	[ "$(last account "$source" "$run")" != no ] || vars+=(ACCOUNT=no)
 	[ -z "$link" ] || vars+=("LD_LIBRARY_PATH=$B")
-	limit=$(header timeout "$source")
-	args=$(header args "$source")
+	limit=$(last timeout "$source" "$run")
+	args=$(last args "$source" "$run")
 	read -r -a argv <<<"$args"
 
 	limited "${limit:-120}" "$TMP/out" "$TMP/err" \
@@ -256,11 +273,11 @@ program_job() {
 	while IFS= read -r line; do
 		grep -Eq -e "$line" "$TMP/err" ||
 		    problems+=("not on stderr: $line")
-	done < <(header stderr "$source")
+	done < <(header stderr "$source" "$run")
 	while IFS= read -r line; do
 		! grep -Eq -e "$line" "$TMP/err" ||
 		    problems+=("on stderr, against: $line")
-	done < <(header 'no stderr' "$source")
+	done < <(header 'no stderr' "$source" "$run")
 
 	if [ ${#problems[@]} -eq 0 ]; then
 		verdict 1 0 0
@@ -271,7 +288,7 @@ program_job() {
 		tail -n 20 "$TMP/out" | sed 's/^/out: /'
 		tail -n 40 "$TMP/err" | sed 's/^/err: /'
 	} >"$TMP/all"
-	verdict 0 1 0 "$name (mode=$mode)" "$TMP/all"
+	verdict 0 1 0 "$name (mode=$mode${run:+, $run})" "$TMP/all"
 }
 
 # verdict PASSED FAILED SKIPPED [TEXT [OUTPUT]] - in one write, at the end
@@ -362,6 +379,17 @@ has_threads() {
 		"$TOP/tests/unit/test_$1.c"
 }
 
+# add_program SOURCE RUN
+add_program() {
+	local mode modes
+
+	modes=$(last modes "$1" "$2")
+	for mode in ${modes:-rseq locked}; do
+		[[ $MODE_WORDS = *" $mode "* ]] || fail "$1: no mode $mode"
+		add_job "$(header alone "$1")" program "$1" "$mode" "$2"
+	done
+}
+
 # sources FOLDER - its tests; a folder "parts" holds parts of its scripts
 sources() {
 	find "$1" -name parts -prune -o -type f -regex '.*\.\(c\|cc\|sh\)' -print |
@@ -384,13 +412,10 @@ for folder in "${folders[@]}"; do
 			add_job "$(header alone "$source")" script "$source"
 			continue
 		fi
-		modes=$(header modes "$source")
-		for mode in ${modes:-rseq locked}; do
-			[[ $MODE_WORDS = *" $mode "* ]] ||
-			    fail "$source: no mode $mode"
-			add_job "$(header alone "$source")" \
-			    program "$source" "$mode"
-		done
+		runs=$(header run "$source")
+		while IFS= read -r run; do
+			add_program "$source" "$run"
+		done <<<"$runs"
 	done < <(sources "$TOP/tests/$folder")
 done
 

@@ -56,7 +56,8 @@ emulate() {
 failed=()
 for flavour in memb mb bp qsbr; do
 	aarch64-linux-gnu-gcc -O1 -g -D_GNU_SOURCE -I"$TOP" -I"$TOP/umem" \
-	    -I"$include" -o "$flavour" "$TOP/tests/programs/rcu_map_$flavour.c" \
+	    -I"$include" -DURCU_API_MAP -include "urcu/urcu-$flavour.h" \
+	    -o "$flavour" "$TOP/tests/programs/rcu/parts/map.c" \
 	    "$build/libumem_rcu.a" "$build/libumem.a" -L"$libraries" \
 	    -Wl,-Bstatic "-lurcu-$flavour" -lurcu-common -Wl,-Bdynamic \
 	    -pthread -ldl -lm && emulate "./$flavour" && continue

@@ -2,7 +2,13 @@
  * hard_limit.c - requests beyond the hard limit fail with ENOMEM, after cached
  * memory was released for them, and the program continues
  *
+ * While blocks are sampled, a sample counts by its pages.
+ *
+ * test run: plain
  * test env: UMEM_OPTIONS=hard_limit=64m
+ * test run: sampled
+ * test args: sampled
+ * test env: UMEM_OPTIONS=hard_limit=64m,sample=64k
  */
 #include "tests/programs/check.h"
 
@@ -13,15 +19,13 @@
 #pragma weak umem_ctl
 #pragma weak umem_stats
 
-#ifndef IS_SAMPLED
-#define IS_SAMPLED false
-#endif
 #define LIMIT   (64 * MIB)
 #define MOST    1000000
 #define THREADS 4
 #define SLOTS   256 /* four threads hold about 100 MiB */
 
 static void *blocks[MOST];
+static bool is_sampled;
 
 /* Allocates until a request fails.  Returns the bytes. */
 static size_t
@@ -115,7 +119,7 @@ check_counts_of_small(umem_cache_t *cache)
 {
 	void *objects[64];
 
-	if (IS_SAMPLED)
+	if (is_sampled)
 		return;
 	fill(100);
 	check_counted(1);
@@ -295,8 +299,10 @@ check_change(void)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
+	(void)argv;
+	is_sampled = argc > 1;
 	/* The array itself is no memory of the heap. */
 	memset(blocks, 1, sizeof(blocks));
 	memset(blocks, 0, sizeof(blocks));

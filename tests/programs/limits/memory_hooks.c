@@ -5,8 +5,31 @@
  * The functions allocate, free, resize, fork, wait for a lock of the program,
  * set errno and are cancellation points.
  *
- * test modes: rseq locked own
  * test timeout: 120
+ *
+ * test run: plain
+ * test modes: rseq locked own
+ * test run: debugged
+ * test modes: default
+ * test env: UMEM_DEBUG=default
+ * test run: guarded
+ * test modes: default
+ * test env: UMEM_DEBUG=guards
+ * test run: hardened
+ * test modes: default
+ * test env: UMEM_OPTIONS=hardened
+ * test run: sampled
+ * test modes: default
+ * test env: UMEM_OPTIONS=sample=100k
+ * test run: limited
+ * test modes: default
+ * test env: UMEM_OPTIONS=soft_limit=100m
+ * test run: huge
+ * test modes: default
+ * test env: UMEM_OPTIONS=huge_pages=always
+ * test run: no_thread
+ * test modes: default
+ * test env: UMEM_OPTIONS=thread=no
  */
 #include <malloc.h>
 #include <sys/mman.h>

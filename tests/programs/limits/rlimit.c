@@ -2,7 +2,11 @@
  * Limits of address space and of data: the program can allocate most of the
  * memory below the limit.  Then malloc() returns NULL and sets ENOMEM.  After
  * the program has freed memory it can allocate it again in blocks of the same
- * size; with REUSE, also in blocks of other sizes.
+ * size; with the argument "reuse", also in blocks of other sizes.
+ *
+ * test run: one_size
+ * test run: reuse
+ * test args: reuse
  */
 #include <sys/resource.h>
 
@@ -110,12 +114,12 @@ main(int argc, char **argv)
 		return 0;
 	}
 	for (int i = 0; i < 4; i++) {
-#ifdef REUSE
-		run(resources[i / 2], i % 2, 0, NSIZES);
-#else
+		if (argc > 1) {
+			run(resources[i / 2], i % 2, 0, NSIZES);
+			continue;
+		}
 		for (size_t size = 0; size < NSIZES; size++)
 			run(resources[i / 2], i % 2, size, 1);
-#endif
 	}
 	return 0;
 }

@@ -1,6 +1,23 @@
 /*
  * A program that is linked with jemalloc calls mallocx() and related functions
  * beside malloc() and free().  Each family accepts the blocks of the other.
+ *
+ * test run: plain
+ * test run: sampled
+ * test modes: default
+ * test env: UMEM_OPTIONS=sample=4k
+ * test run: hardened
+ * test modes: default
+ * test env: UMEM_OPTIONS=hardened
+ * test run: debugged
+ * test modes: default
+ * test env: UMEM_DEBUG=default
+ * test run: guarded
+ * test modes: default
+ * test env: UMEM_DEBUG=guards,firewall=1
+ * test run: classes
+ * test modes: default
+ * test env: UMEM_OPTIONS=size_add=1008
  */
 #include <dlfcn.h>
 #include <malloc.h>

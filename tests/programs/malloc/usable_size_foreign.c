@@ -1,8 +1,26 @@
 /*
  * malloc_usable_size() and its relatives answer 0 for an address that is no
- * block.  With the argument "outside", for addresses outside the heap alone.
+ * block.  With the argument "outside", for addresses outside the heap alone:
+ * with checks and with debugging, those in the heap are reported.
  *
  * test no stderr: .
+ *
+ * test run: plain
+ * test run: sampled
+ * test modes: default
+ * test env: UMEM_OPTIONS=sample=64
+ * test run: hardened
+ * test modes: default
+ * test args: outside
+ * test env: UMEM_OPTIONS=hardened
+ * test run: debugged
+ * test modes: default
+ * test args: outside
+ * test env: UMEM_DEBUG=default
+ * test run: guarded
+ * test modes: default
+ * test args: outside
+ * test env: UMEM_DEBUG=firewall=1
  */
 #include <malloc.h>
 #include <sys/mman.h>

@@ -1,9 +1,19 @@
 // A sized free with a size or an alignment that is not the block's frees the
-// block and counts the call.  With an argument, makes one such call of the form
-// with this number, which UMEM_DEBUG reports; see wrong_size_reported.sh.
+// block and counts the call.  With the argument "reported", each form of the call
+// ends a child, as it does if blocks are debugged or hardened, with a message.
 //
 // test cflags: -std=c++17 -Wno-sized-deallocation -Wno-mismatched-new-delete
 // test no stderr: .
+//
+// test run: counted
+// test run: hardened
+// test modes: default
+// test args: reported
+// test env: UMEM_OPTIONS=hardened
+// test run: debugged
+// test modes: default
+// test args: reported
+// test env: UMEM_DEBUG=default
 #include <cstdlib>
 #include <new>
 
@@ -98,6 +108,32 @@ try_all(const form &form)
 		}
 }
 
+// The message of the child is in a pipe.
+void
+is_reported(const form &form)
+{
+	char text[4096] = "";
+	size_t length = 0;
+	ssize_t n;
+	int ends[2], status;
+
+	check(pipe(ends) == 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], 2);
+		one_block(form, 100, 50000);
+		_exit(0);
+	}
+	close(ends[1]);
+	while ((n = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0)
+		length += n;
+	close(ends[0]);
+	check(waitpid(pid, &status, 0) == pid);
+	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	check(strstr(text, "free size (50000) != alloc size (100)") ||
+	      strstr(text, "size 50000 does not fit the block"));
+}
+
 } // namespace
 
 int
@@ -105,8 +141,10 @@ main(int argc, char **argv)
 {
 	long before;
 
+	(void)argv;
 	if (argc > 1) {
-		one_block(forms[std::atoi(argv[1])], 100, 50000);
+		for (const form &form : forms)
+			is_reported(form);
 		return 0;
 	}
 	for (const form &form : forms)

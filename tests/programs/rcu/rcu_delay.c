@@ -8,6 +8,11 @@
  *
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ *
+ * test run: plain
+ * test run: long
+ * test args: long
+ * test env: UMEM_OPTIONS=rcu_delay=10000
  */
 #include "tests/programs/rcu/rcu.h"
 

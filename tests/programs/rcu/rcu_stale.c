@@ -12,6 +12,11 @@
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  * test no stderr: not empty
+ *
+ * test run: plain
+ * test run: broken
+ * test args: broken
+ * test exit: 3
  */
 #include <signal.h>
 

@@ -12,8 +12,15 @@
  *
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
- * test args: 2000
  * test no stderr: not empty
+ *
+ * test run: plain
+ * test args: 2000
+ * test run: delayed
+ * test args: 500 sleep pinned signals
+ * test run: broken
+ * test args: 1 broken
+ * test exit: 3
  */
 #include <sched.h>
 #include <signal.h>

@@ -1,14 +1,22 @@
 /*
  * UMEM_OPTIONS=confined with libumem.so.1, which has no prctl() of its own.  A
  * program with threads, and with the thread of the library, is confined to the
- * system calls that the malloc() of libc needs.
+ * system calls that the malloc() of libc needs.  With the argument "early", a
+ * program confines itself at once: it has one CPU, on which the thread of the
+ * library would begin later.
  *
  * test account: no
  * test link: umem
  * test modes: rseq own locked
  * test env: UMEM_OPTIONS=confined,thread=yes
  * test no stderr: .
+ *
+ * test run: at_work
+ * test run: early
+ * test args: early
  */
+#include <sched.h>
+
 #include "tests/programs/seccomp.h"
 
 enum {
@@ -51,11 +59,30 @@ load(void *arg)
 	return arg;
 }
 
+static int
+run_early(char **argv)
+{
+	cpu_set_t one;
+
+	if (strcmp(argv[1], "early") == 0) {
+		CPU_ZERO(&one);
+		CPU_SET(sched_getcpu(), &one);
+		check(sched_setaffinity(0, sizeof(one), &one) == 0);
+		start_again(argv, "again");
+	}
+	allow_only_malloc();
+	usleep(100000);
+	umem_free(umem_alloc(100, UMEM_NOFAIL), 100);
+	return 0;
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	pthread_t thread[NTHREADS];
 
+	if (argc > 1)
+		return run_early(argv);
 	for (int i = 0; i < NTHREADS; i++)
 		thread[i] = thread_start(load, NULL);
 	use_cache();

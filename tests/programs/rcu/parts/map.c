@@ -1,12 +1,9 @@
 /*
- * rcu_map.h - the names of umem_rcu.h without "_flavor"
+ * map.c - the names of umem_rcu.h without "_flavor"
  *
- * The program has included a flavour's header under URCU_API_MAP.  Readers
+ * The compiler includes a flavour's header first, under URCU_API_MAP.  Readers
  * look up a list of nodes, which an updater removes one after the other.
  */
-#ifndef TESTS_PROGRAMS_RCU_MAP_H
-#define TESTS_PROGRAMS_RCU_MAP_H
-
 #include <umem_rcu.h>
 #include <urcu/rculist.h>
 
@@ -110,5 +107,3 @@ main(void)
 	umem_cache_destroy(cache);
 	return 0;
 }
-
-#endif
