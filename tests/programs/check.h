@@ -230,6 +230,26 @@ churn(uint64_t seed, unsigned nops, size_t max)
 	}
 }
 
+/* The cases of a program; the last one has no name. */
+struct test_case {
+	const char *name;
+	void (*run)(void);
+};
+
+/* Runs the case that the program's argument names. */
+static inline int
+run_case(int argc, char **argv, const struct test_case *cases)
+{
+	check(argc == 2);
+	for (; cases->name != NULL; cases++)
+		if (strcmp(cases->name, argv[1]) == 0) {
+			cases->run();
+			return 0;
+		}
+	check_failed("the case is known", __FILE__, __LINE__);
+	return 1;
+}
+
 #ifdef __cplusplus
 }
 #endif

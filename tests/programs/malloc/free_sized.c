@@ -1,8 +1,11 @@
 /*
- * free_sized() and free_aligned_sized() of C23 free blocks of malloc, calloc,
- * realloc and aligned_alloc.  glibc 2.36 does not have these functions.
+ * free_sized() and free_aligned_sized() of C23, which glibc 2.36 does not have.
  *
+ * test run: families
+ * test args: families
  * test modes: default
+ * test run: resized
+ * test args: resized
  */
 #include <dlfcn.h>
 #include <malloc.h>
@@ -16,8 +19,9 @@ touch(char *p, size_t n)
 		((volatile char *)p)[at] = 1;
 }
 
-int
-main(void)
+/* Blocks of malloc, calloc, realloc and aligned_alloc. */
+static void
+families(void)
 {
 	void (*free_sized)(void *, size_t);
 	void (*free_aligned_sized)(void *, size_t, size_t);
@@ -55,5 +59,53 @@ main(void)
 	}
 	/* 54 MiB are in use at once, and 330 MiB of each kind in all. */
 	check(rss_kib() < before + 200 * 1024);
-	return 0;
+}
+
+enum {
+	N = 200
+};
+
+/*
+ * Blocks that realloc() returned, with the size that the program requested, also
+ * if realloc() kept the block in place in a larger chunk.
+ */
+static void
+resized(void)
+{
+	void (*free_sized)(void *, size_t);
+	static char *block[N];
+	static size_t size[N];
+	uint64_t seed = 1;
+	unsigned nkept = 0;
+
+	*(void **)&free_sized = dlsym(RTLD_DEFAULT, "free_sized");
+	if (free_sized == NULL && umem_mode == NULL)
+		skip("this C library has no free_sized");
+	for (int i = 0; i < 200000; i++) {
+		int k = (int)(seed >> 33) % N;
+
+		seed = seed * 6364136223846793005 + 1442695040888963407;
+		size[k] = 1 + (seed >> 40) % 30000;
+		block[k] = realloc(block[k], size[k]);
+		check(block[k] != NULL);
+		nkept += malloc_usable_size(block[k]) > size[k] / 2 * 3;
+		if (i % 50 == 49) {
+			free_sized(block[k], size[k]);
+			block[k] = NULL;
+		}
+	}
+	/* Or this test has tested nothing. */
+	check(umem_mode == NULL || nkept > 100);
+	for (int k = 0; k < N; k++)
+		if (block[k] != NULL)
+			free_sized(block[k], size[k]);
+}
+
+static const struct test_case cases[] = {
+    {"families", families}, {"resized", resized}, {NULL, NULL}};
+
+int
+main(int argc, char **argv)
+{
+	return run_case(argc, argv, cases);
 }

@@ -1,8 +1,15 @@
 /*
- * memalign(), aligned_alloc(), posix_memalign(), valloc(), pvalloc(): every
- * power of two up to 64 MiB, and the arguments that they refuse.
+ * memalign(), aligned_alloc(), posix_memalign(), valloc(), pvalloc().
  *
  * test cflags: -Wno-alloc-size-larger-than
+ *
+ * test run: all
+ * test args: all
+ * test run: classes
+ * test args: classes
+ * test env: UMEM_OPTIONS=size_remove=192,size_add=200,size_remove=1024
+ * test env: UMEM_OPTIONS=size_add=1000,size_add=1048
+ * test env: UMEM_OPTIONS=size_remove=4096,size_add=4104
  */
 #include <malloc.h>
 
@@ -19,8 +26,9 @@ try(char *p, size_t align, size_t n)
 		p[0] = p[n - 1] = 1;
 }
 
-int
-main(void)
+/* Every power of two up to 64 MiB, and the arguments that they refuse. */
+static void
+all(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *p, *old;
@@ -107,5 +115,48 @@ main(void)
 	check(pvalloc(SIZE_MAX) == NULL && errno == ENOMEM);
 	errno = 0;
 	check(pvalloc(SIZE_MAX - page + 2) == NULL && errno == ENOMEM);
-	return 0;
+}
+
+static void
+try_class(size_t align, size_t n)
+{
+	void *p = NULL, *q = NULL;
+
+	check(posix_memalign(&p, align, n) == 0 && is_aligned(p, align));
+	check(posix_memalign(&q, align, n) == 0 && is_aligned(q, align));
+	check(p != q);
+	stamp(p, n, align);
+	stamp(q, n, align + 1);
+	check(is_stamped(p, n, align));
+	free(q);
+	check((q = aligned_alloc(align, n)) != NULL && is_aligned(q, align));
+	check(malloc_usable_size(q) >= n);
+	check(is_stamped(p, n, align));
+	free(p);
+	free(q);
+}
+
+/*
+ * Size classes that are not multiples of the alignment; UMEM_OPTIONS adds such
+ * classes.  The first block of a class fills its magazine, and the next block
+ * comes from the magazine.
+ */
+static void
+classes(void)
+{
+	for (size_t align = 8; align <= 64 * KIB; align *= 2) {
+		for (size_t n = 0; n <= 3000; n++)
+			try_class(align, n);
+		for (size_t n = 3001; n <= 70000; n += n / 50)
+			try_class(align, n);
+	}
+}
+
+static const struct test_case cases[] = {
+    {"all", all}, {"classes", classes}, {NULL, NULL}};
+
+int
+main(int argc, char **argv)
+{
+	return run_case(argc, argv, cases);
 }
