@@ -226,14 +226,14 @@ script_job() {
 
 # program_job SOURCE MODE [RUN]
 program_job() {
-	local name=${1#"$TOP"/tests/} source=$1 mode=$2 run=${3-}
+	local name=${1#"$TOP"/tests/} source=$1 mode=$2 case=${3-}
 	local want status limit preload link args options=() line
 	local -a vars=() argv=() problems=()
 
 	name=${name%.*}
 	[ "$mode" = default ] || options=("mode=$mode")
-	want=$(last exit "$source" "$run")
-	line=$(last signal "$source" "$run")
+	want=$(last exit "$source" "$case")
+	line=$(last signal "$source" "$case")
 	[ -z "$line" ] || want=$((128 + line))
 	want=${want:-0}
 	while IFS= read -r line; do
@@ -241,7 +241,7 @@ program_job() {
 		UMEM_OPTIONS=*) options+=("${line#*=}") ;;
 		*) vars+=("$line") ;;
 		esac
-	done < <(header env "$source" "$run")
+	done < <(header env "$source" "$case")
 	if [ ${#options[@]} -gt 0 ]; then
 		vars+=("UMEM_OPTIONS=$(IFS=,; echo "${options[*]}")")
 	fi
@@ -252,10 +252,10 @@ program_job() {
 	elif [ -n "$link" ]; then
 		vars+=("LD_PRELOAD=$B/account.so")
 	fi
-	[ "$(last account "$source" "$run")" != no ] || vars+=(ACCOUNT=no)
+	[ "$(last account "$source" "$case")" != no ] || vars+=(ACCOUNT=no)
 	[ -z "$link" ] || vars+=("LD_LIBRARY_PATH=$B")
-	limit=$(last timeout "$source" "$run")
-	args=$(last args "$source" "$run")
+	limit=$(last timeout "$source" "$case")
+	args=$(last args "$source" "$case")
 	read -r -a argv <<<"$args"
 
 	limited "${limit:-120}" "$TMP/out" "$TMP/err" \
@@ -273,11 +273,11 @@ program_job() {
 	while IFS= read -r line; do
 		grep -Eq -e "$line" "$TMP/err" ||
 		    problems+=("not on stderr: $line")
-	done < <(header stderr "$source" "$run")
+	done < <(header stderr "$source" "$case")
 	while IFS= read -r line; do
 		! grep -Eq -e "$line" "$TMP/err" ||
 		    problems+=("on stderr, against: $line")
-	done < <(header 'no stderr' "$source" "$run")
+	done < <(header 'no stderr' "$source" "$case")
 
 	if [ ${#problems[@]} -eq 0 ]; then
 		verdict 1 0 0
@@ -288,7 +288,7 @@ program_job() {
 		tail -n 20 "$TMP/out" | sed 's/^/out: /'
 		tail -n 40 "$TMP/err" | sed 's/^/err: /'
 	} >"$TMP/all"
-	verdict 0 1 0 "$name (mode=$mode${run:+, $run})" "$TMP/all"
+	verdict 0 1 0 "$name (mode=$mode${case:+, $case})" "$TMP/all"
 }
 
 # verdict PASSED FAILED SKIPPED [TEXT [OUTPUT]] - in one write, at the end

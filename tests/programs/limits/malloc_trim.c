@@ -82,8 +82,8 @@ check_counted(const char *when, size_t slack)
 }
 
 /*
- * The free pages between the remaining blocks are released, and mallinfo2() does
- * not count released memory.
+ * The free pages between the remaining blocks are released, and mallinfo2()
+ * does not count released memory.
  */
 static void
 sparse(void)

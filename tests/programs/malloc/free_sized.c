@@ -66,8 +66,8 @@ enum {
 };
 
 /*
- * Blocks that realloc() returned, with the size that the program requested, also
- * if realloc() kept the block in place in a larger chunk.
+ * Blocks that realloc() returned, with the size that the program requested,
+ * also if realloc() kept the block in place in a larger chunk.
  */
 static void
 resized(void)

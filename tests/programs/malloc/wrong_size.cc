@@ -1,6 +1,6 @@
 // A sized free with a size or an alignment that is not the block's frees the
-// block and counts the call.  With the argument "reported", each form of the call
-// ends a child, as it does if blocks are debugged or hardened, with a message.
+// block and counts the call.  With the argument "reported", for debugged and
+// hardened blocks, each form of the call ends a child with a message.
 //
 // test cflags: -std=c++17 -Wno-sized-deallocation -Wno-mismatched-new-delete
 // test no stderr: .

@@ -13,8 +13,12 @@ runs() {
 	    "$TOP/tests/programs/rcu/parts/map.c" -o map -pthread -L"$B" \
 	    -lumem_rcu -lumem "-lurcu-$1" || exit 1
 	for mode in rseq locked; do
-		UMEM_OPTIONS=mode=$mode ./map 2>said && ! grep 'not empty' said ||
-		    { echo "${*:2}, $1, $mode:"; cat said; exit 1; }
+		UMEM_OPTIONS=mode=$mode ./map 2>said || {
+			echo "${*:2}, $1, $mode: status $?"
+			cat said
+			exit 1
+		}
+		! grep 'not empty' said || exit 1
 	done
 }
 

@@ -247,8 +247,8 @@ expect_end(void)
 /*
  * Memory that threads have freed is released to the kernel after they have
  * ended, although the program makes no further call.  The thread of the library
- * that does it ends afterwards, or at once if the program makes a call that only
- * a process with one task may make.
+ * that does it ends afterwards, or at once if the program makes a call that
+ * only a process with one task may make.
  */
 static void
 ended(void)
