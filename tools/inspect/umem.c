@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/inspect/base/cut.h"
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"
 #include "umem/umem.h"
@@ -44,10 +43,10 @@ static const struct command commands[] = {
 	"The process is not stopped.  -n COUNT screens, every -i SECONDS; -s\n"
 	"sorts the caches by memory, use, cached, growth, loads or locks",
 	"two screens of process 1234, one a second", "umem top -n 2 1234"},
-    {NULL, "stat", command_stat, "[--json] PID|CORE [ARENA]",
+    {NULL, "stat", command_stat, "[--json] PID|CORE",
 	"caches and arenas of a process or core",
 	"SPARE is the memory that would become free if the buffers of a cache\n"
-	"were compacted.  With an ARENA, its segments",
+	"were compacted",
 	"the caches of process 1234, and their memory", "umem stat 1234"},
     {NULL, "metrics", command_metrics,
 	"[--format=prometheus] [-o file] --all|PID|CORE ...",
@@ -282,13 +281,11 @@ main(int argc, char **argv)
 	command = command_find(argv[1]);
 	if (command == NULL && is_target(argv[1])) {
 		argv[0] = status;
-		cut_watch();
 		return print_end(command_status(argc, argv));
 	}
 	if (command == NULL)
 		return run_other(argc - 1, argv + 1);
 	if (wants_help(argc - 1, argv + 1))
 		return print_help_of(command);
-	cut_watch();
 	return print_end(command->run(argc - 1, argv + 1));
 }

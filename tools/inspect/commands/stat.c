@@ -284,14 +284,6 @@ stat_report(struct model *model)
 int
 command_stat(int argc, char **argv)
 {
-	struct model *model;
-
-	no_option(argc, argv);
-	expect_arguments(argc, argv, 1, 2);
-	model = snapshot_open(argv[optind], 0);
-	if (argc - optind == 2)
-		stat_segments(model, argv[optind + 1]);
-	else
-		stat_report(model);
+	stat_report(snapshot_open(target_argument(argc, argv), 0));
 	return EXIT_OK;
 }

@@ -10,7 +10,4 @@ void stat_json_domains(struct model *model, bool layers);
 /* Prints the tables of umem stat. */
 void stat_report(struct model *model);
 
-/* Prints the segments of the arena with this name, or ends the command. */
-void stat_segments(struct model *model, const char *arena);
-
 #endif

@@ -1,6 +1,4 @@
 /* top.c - umem top: a live view of the memory of a process */
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -34,7 +32,7 @@ top_take(struct top *top, struct usage now)
 	top->now = now;
 	if (top->nlooks == 0)
 		top->first = now;
-	top->rss[top->nlooks++ % TOP_HISTORY] = now.rss;
+	top->nlooks++;
 }
 
 /* Draws the screen of a terminal, or prints one for a file or pipe. */
@@ -104,8 +102,6 @@ command_top(int argc, char **argv)
 	if (json_wanted)
 		fail_usage(argv[0], "--json: see umem status and umem stat");
 	watch_open(&top.watch, name);
-	setlocale(LC_CTYPE, "");
-	top.is_utf8 = is_screen && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	watch_look(&top.watch, &now);
 	top_take(&top, now);
 	if (is_screen)

@@ -15,25 +15,20 @@ enum top_sort {
 	TOP_SORTS
 };
 
-/* Looks of which the resident set is remembered. */
-#define TOP_HISTORY 512
-
 struct top {
 	struct watch watch;
 	struct usage now, before, first;
-	uint64_t rss[TOP_HISTORY]; /* a ring */
 	size_t nlooks;
 	double interval; /* seconds */
 	enum top_sort sort;
 	bool has_before; /* rates are known */
-	bool is_utf8;    /* the terminal has block characters */
 };
 
 /*
  * Returns the screen as lines of at most width columns; rows: at most so many,
- * or 0.  Without a look (nlooks is 0) the figures in now have no title and no
- * history, and hit rates are those since the start of the program.  The lines
- * stay valid until the next call.
+ * or 0.  Without a look (nlooks is 0) the figures in now have no title, and hit
+ * rates are those since the start of the program.  The lines stay valid until
+ * the next call.
  */
 char **top_lines(const struct top *top, size_t rows, size_t width, size_t *n);
 

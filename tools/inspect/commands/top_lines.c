@@ -1,10 +1,10 @@
 /*
  * top_lines.c - the screen of umem top, as lines of text
  *
- * The screen has the identity of the memory (usage.c) and the history of the
- * resident set, then the caches, then the call sites of the samples.  On a
- * small terminal the tables have fewer rows, and then fewer columns.  A screen
- * for a file or pipe has a fixed number of rows.
+ * The screen has the identity of the memory (usage.c), then the caches, then
+ * the call sites of the samples.  On a small terminal the tables have fewer
+ * rows, and then fewer columns.  A screen for a file or pipe has a fixed number
+ * of rows.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -126,43 +126,6 @@ add_limit(const char *what, uint64_t used, uint64_t limit)
 		line_add("heap %s, %.0f%% of the %s limit %s", size_text(used),
 		    100.0 * (double)used / (double)limit, what,
 		    size_text(limit));
-}
-
-/* Adds the history of the resident set, the newest look at the right. */
-static void
-add_history(const struct top *top)
-{
-	static const char *const blocks[] = {"\u2581", "\u2582", "\u2583",
-	    "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
-	static const char plain[] = "_.-:=+*#";
-	size_t n = top->nlooks < TOP_HISTORY ? top->nlooks : TOP_HISTORY;
-	uint64_t least = UINT64_MAX, most = 0;
-	char text[TOP_HISTORY * 3 + 1];
-	size_t used = 0, space = screen.width > 30 ? screen.width - 30 : 0;
-
-	if (n > space)
-		n = space;
-	for (size_t i = top->nlooks - n; i < top->nlooks; i++) {
-		uint64_t rss = top->rss[i % TOP_HISTORY];
-
-		least = rss < least ? rss : least;
-		most = rss > most ? rss : most;
-	}
-	for (size_t i = top->nlooks - n; i < top->nlooks; i++) {
-		uint64_t above = top->rss[i % TOP_HISTORY] - least;
-		size_t level = most == least ? 0
-					     : (size_t)(7.0 * (double)above /
-							(double)(most - least));
-
-		assert(level < 8);
-		used += (size_t)snprintf(text + used, sizeof(text) - used,
-		    "%.*s", top->is_utf8 ? 3 : 1,
-		    top->is_utf8 ? blocks[level] : plain + level);
-	}
-	text[used] = '\0';
-	if (n != 0)
-		line_add("RSS was %s to %s  %s", size_text(least),
-		    size_text(most), text);
 }
 
 static const struct usage_cache *
@@ -452,7 +415,6 @@ top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 		add_limit("soft", top->now.heap, top->now.soft.limit);
 		add_limit("hard", top->now.held, top->now.hard.limit);
 	}
-	add_history(top);
 	if (rows != 0)
 		left = rows > screen.n + 1 ? rows - screen.n - 1 : 0;
 	if (nsites < 2)

@@ -40,9 +40,6 @@
 #include "umem/umem.h"
 #include "vmem/vmem.h"
 
-/* Memory for smaller copies is not faulted in beforehand. */
-#define PREPARE_MIN (256 * KIB)
-
 /* Minimum memory for a packed copy. */
 #define NEED_MIN (8 * MIB)
 
@@ -128,17 +125,6 @@ measure(struct model *model, uint64_t at, uint64_t bytes, void *size)
 	target_measure(model->target, at, bytes, size);
 }
 
-/* Prepares memory for a copy; the heap may grow until then. */
-static void
-prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
-{
-	(void)arg;
-	if (at == model->base)
-		target_prepare(model->target, at, bytes, bytes / 8 + 64 * MIB);
-	else if (bytes >= PREPARE_MIN)
-		target_prepare(model->target, at, bytes, 0);
-}
-
 uint64_t
 roots_own_bytes(struct model *model)
 {
@@ -170,13 +156,6 @@ roots_measure(struct model *model, unsigned parts)
 	if ((parts & MODEL_MEMORY) != 0)
 		out.need = size.present + own;
 	return out;
-}
-
-void
-roots_prepare(struct model *model)
-{
-	assert(!model->target->held);
-	each_to_copy(model, prepare, NULL);
 }
 
 /*

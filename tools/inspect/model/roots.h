@@ -17,9 +17,6 @@ uint64_t roots_own_bytes(struct model *model);
 /* Estimates, before the target is held. */
 struct roots_size roots_measure(struct model *model, unsigned parts);
 
-/* Faults in memory for unpacked copies, before the target is held. */
-void roots_prepare(struct model *model);
-
 /*
  * Does the copy of the target (target_make_copy()) lack memory that these parts
  * need?

@@ -423,9 +423,6 @@ hold_memory(struct model *model, unsigned parts)
 			return;
 		}
 		memory_expect(target->name, size.need);
-		if ((parts & MODEL_MEMORY) != 0 && !target->borrowed &&
-		    target->nready == 0)
-			roots_prepare(model);
 	}
 	hold_without_claims(model, HOLD_REGISTERS);
 	target_read_kernel_references(target);

@@ -458,36 +458,6 @@ blocks_forget(void)
 		munmap(blocks.block[--blocks.n], BLOCK_BYTES);
 }
 
-void
-target_prepare(
-    struct target *target, uint64_t at, uint64_t bytes, uint64_t more)
-{
-	struct region *ready;
-
-	assert(!target->held);
-	if (!target->live || bytes == 0)
-		return;
-	ARRAY_GROW(target->ready, target->nready, target->ready_capacity);
-	ready = &target->ready[target->nready++];
-	*ready = (struct region){.at = at, .bytes = bytes + more};
-	ready->local = copy_new(ready->bytes);
-	live_touch(target, at, bytes, (char *)(uintptr_t)ready->local);
-}
-
-/* Returns the memory prepared for this range; it may be used repeatedly. */
-static char *
-find_prepared(const struct target *target, uint64_t at, uint64_t bytes)
-{
-	for (size_t i = 0; i < target->nready; i++) {
-		const struct region *r = &target->ready[i];
-
-		if (at >= r->at && at - r->at < r->bytes &&
-		    bytes <= r->bytes - (at - r->at))
-			return (char *)(uintptr_t)r->local + (at - r->at);
-	}
-	return NULL;
-}
-
 /*
  * The bytes before a copy in its mapping.  They give each word of the copy the
  * alignment that it has in the target.
@@ -502,17 +472,12 @@ bytes_before(uint64_t at)
 static bool
 copy_part(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 {
-	struct region region = {.at = at, .bytes = bytes};
-	char *to = find_prepared(target, at, bytes);
+	struct region region = {.at = at, .bytes = bytes, .ours = true};
+	char *to = copy_new(bytes + bytes_before(at)) + bytes_before(at);
 
 	assert(target->live && bytes != 0);
-	region.ours = to == NULL;
-	if (region.ours)
-		to = copy_new(bytes + bytes_before(at)) + bytes_before(at);
 	if (!live_copy(target, at, bytes, to, sparse)) {
-		if (region.ours)
-			copy_free(
-			    to - bytes_before(at), bytes + bytes_before(at));
+		copy_free(to - bytes_before(at), bytes + bytes_before(at));
 		return false;
 	}
 	region.local = to;

@@ -86,9 +86,7 @@ struct target {
 	size_t nkernel_references, kernel_references_capacity;
 	struct region *regions; /* by address */
 	size_t nregions, regions_capacity;
-	size_t last;          /* index of the region found last */
-	struct region *ready; /* memory for copies, already faulted in */
-	size_t nready, ready_capacity;
+	size_t last; /* index of the region found last */
 	uint64_t page_bytes;
 	char *file; /* of a core, mapped */
 	size_t file_bytes;
@@ -226,14 +224,6 @@ struct target_size {
 void target_measure(struct target *target, uint64_t at, uint64_t bytes,
     struct target_size *size);
 
-/*
- * Faults in memory, before a target is held, for the copy of [at, at + bytes)
- * at its present size, and more bytes for growth at its end.  Page faults take
- * longer than the copy itself.
- */
-void target_prepare(
-    struct target *target, uint64_t at, uint64_t bytes, uint64_t more);
-
 /* Frees all copies. */
 void target_forget(struct target *target);
 
@@ -321,7 +311,6 @@ void live_add_lines(struct target *target, uint64_t at, uint64_t bytes);
 void live_measure(struct target *target, uint64_t at, uint64_t bytes,
     struct target_size *size);
 void live_copy_end(struct target *target);
-void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 bool live_read(struct target *target, uint64_t at, uint64_t bytes, char *to);
 /*

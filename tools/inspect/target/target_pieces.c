@@ -30,10 +30,6 @@
 /* One page in LOOK_EVERY is enough to estimate the packed size. */
 #define LOOK_EVERY 64
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 /* Memory to be copied or packed; error is the kernel's, if that failed. */
 struct piece {
 	uint64_t at;
@@ -275,15 +271,6 @@ add_lines_of_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 }
 
 static void
-touch_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
-{
-	char *to = runs->to + (at - runs->start);
-
-	advise_huge(to, bytes);
-	madvise(to, bytes, MADV_POPULATE_WRITE);
-}
-
-static void
 measure_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 {
 	struct target_size *size = runs->size;
@@ -383,14 +370,6 @@ void
 live_copy_end(struct target *target)
 {
 	pieces_copy(target);
-}
-
-void
-live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to)
-{
-	struct runs runs = {.f = touch_one_run, .start = at, .to = to};
-
-	each_run(target, at, bytes, &runs);
 }
 
 void
