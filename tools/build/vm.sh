@@ -99,7 +99,8 @@ preloaded() {
 
 # oracle MODE SECONDS THREADS
 oracle() {
-	UMEM_OPTIONS=mode=$1 preloaded "$B/programs/threads/oracle" "${2}000" "$3"
+	UMEM_OPTIONS=mode=$1 preloaded "$B/programs/threads/oracle" \
+	    "${2}000" $(($3 / 2))
 }
 
 python() {
@@ -139,7 +140,7 @@ short_job() {
 	# shellcheck disable=SC2086 # lists
 	count tests/run_tests.sh build programs -- $PROGRAMS $SCRIPTS
 	for mode in rseq own locked; do
-		check "oracle $mode" oracle $mode 15 6
+		check "oracle $mode" oracle $mode 15 12
 	done
 	check python3 python
 	check leaks leaks

@@ -1,7 +1,7 @@
 /*
  * The oracle of oracle.h, with more threads than CPUs:
  *
- *	oracle [MILLISECONDS THREADS]	2000 and 6 by default
+ *	oracle [MILLISECONDS PAIRS]	2000 and 6 pairs of threads by default
  *
  * test modes: rseq own locked
  * test no stderr: not empty

@@ -388,12 +388,15 @@ oracle_in_use(void)
 	return info.uordblks + info.hblkhd;
 }
 
-/* ms milliseconds of it, with nscale threads of each kind. */
+/*
+ * Runs for ms milliseconds, with npairs threads of each kind that allocates for
+ * itself, and up to seven others.
+ */
 static void
-oracle(unsigned ms, unsigned nscale)
+oracle(unsigned ms, unsigned npairs)
 {
 	enum {
-		MOST = 200
+		MOST = 256
 	};
 	static pthread_t thread[MOST];
 	size_t before, after;
@@ -410,8 +413,8 @@ oracle(unsigned ms, unsigned nscale)
 	before = oracle_in_use();
 
 	oracle_signals();
-	check(nscale * 8 + 4 < MOST);
-	for (unsigned i = 0; i < nscale; i++) {
+	check(2 * npairs + 2 * NPAIRS + 3 <= MOST);
+	for (unsigned i = 0; i < npairs; i++) {
 		thread[n++] = thread_start(oracle_private, NULL);
 		thread[n++] = thread_start(oracle_shared, NULL);
 	}
