@@ -18,6 +18,7 @@
  * region is complete when a release store links it behind the last one, and no
  * region is ever freed, so the list may be followed without the lock.
  */
+#include "magazine/described.h"
 #include "magazine/cpu_inner.h"
 #include "vmem/account.h"
 #include "vmem/describe.h"
@@ -343,4 +344,4 @@ cpu_warm(void)
 	block_commit(cpu_regions, cpu_now());
 }
 
-DESCRIBE(DESCRIBED_CPU_REGIONS);
+DESCRIBE(DESCRIBED_CPUS);

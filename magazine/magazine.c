@@ -45,12 +45,14 @@
 #include <limits.h>
 #include <string.h>
 
+#include "magazine/described.h"
 #include "magazine/cpu_marks.h"
 #include "magazine/shards.h"
 #include "magazine/sizes.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 #include "vmem/probe.h"
+#include "vmem/describe.h"
 
 /* Most rounds moved by a rebalance: four cache lines in either magazine. */
 #define SHARE_MAX 32
@@ -1058,3 +1060,5 @@ magazine_update(struct magazine_layer *layer, struct lock_counts behind,
 	if (surplus)
 		sizes_shrink_depot(layer);
 }
+
+DESCRIBE(DESCRIBED_MAGAZINES);

@@ -71,7 +71,7 @@
  */
 #include "magazine/sizes.h"
 #include "magazine/shards.h"
-#include "vmem/target.h"
+#include "magazine/target.h"
 
 /* The unit of the budget (an option). */
 size_t magazine_bytes_most = 64 * KIB;

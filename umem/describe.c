@@ -3,22 +3,14 @@
  *
  * The description is a table that tools find without symbols: they search the
  * writable mappings of a process's files for the header (vmem/description.h).
- * The header points to the entries that this file and others have put into a
- * section (vmem/describe.h).  The description is in writable data,
- * although nothing writes to it, because core files leave out pages that cannot
- * be written to.
+ * The header points to the entries that the files of the library have put into
+ * a section (vmem/describe.h).  The description is in writable data, although
+ * nothing writes to it, because core files leave out pages that cannot be
+ * written to.
  */
+#include "umem/described.h"
+#include "umem/umem.h"
 #include "vmem/describe.h"
-#include "magazine/magazine.h"
-#include "umem/base/page_map.h"
-#include "umem/cache/cache.h"
-#include "umem/debug/debug.h"
-#include "umem/debug/error.h"
-#include "umem/debug/report.h"
-#include "umem/base/ready.h"
-#include "umem/debug/log.h"
-#include "vmem/arena.h"
-#include "vmem/heap.h"
 
 extern struct describe_entry __start_umem_describe[]
     __attribute__((visibility("hidden")));
@@ -39,4 +31,4 @@ static struct description description
 /* Defined by the linker: the end of this file's data. */
 extern char image_end[0] __asm__("_end") __attribute__((visibility("hidden")));
 
-DESCRIBE(DESCRIBED_HEADERS);
+DESCRIBE(DESCRIBED_IMAGE);

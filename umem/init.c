@@ -29,6 +29,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "umem/described.h"
 #include "umem/malloc/alloc.h"
 #include "umem/base/cgroup.h"
 #include "umem/base/checker.h"
@@ -429,4 +430,4 @@ vmem_heap_arena(vmem_alloc_t **alloc, vmem_free_t **release)
 	return arena;
 }
 
-DESCRIBE(DESCRIBED_BOOT);
+DESCRIBE(DESCRIBED_START);

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <assert.h>
 
+#include "umem/described.h"
 #include "umem/base/cgroup.h"
 #include "umem/base/number.h"
 #include "umem/option_table.h"

@@ -1,6 +1,7 @@
 /* account.c - counts of memory; see account.h */
 #include "vmem/account.h"
 #include "vmem/describe.h"
+#include "vmem/described.h"
 
 struct account account;
 

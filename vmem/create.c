@@ -21,6 +21,7 @@
 
 #include "vmem/arena.h"
 #include "vmem/describe.h"
+#include "vmem/described.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -302,4 +303,4 @@ vmem_unlock_for_fork(void)
 	}
 }
 
-DESCRIBE(DESCRIBED_ARENA_LIST);
+DESCRIBE(DESCRIBED_ARENAS);

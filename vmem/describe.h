@@ -1,9 +1,9 @@
 /*
  * describe.h - macros that make the introspection table; see description.h
  *
- * The entries are in a section of their own.  umem/describe.c describes the
- * structures that headers define.  A module with private structures or
- * variables describes them at the end of its .c file, by DESCRIBE(its list).
+ * The entries are in a section of their own.  A .c file with structures or
+ * variables that tools read describes them at its end, by DESCRIBE(its list).
+ * The lists are in the folder's described.h.
  *
  * Otherwise the loader would relocate the address of each variable, in every
  * process.  Therefore the entry of a variable has a distance, which is constant

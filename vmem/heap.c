@@ -30,6 +30,7 @@
  */
 #include "vmem/account.h"
 #include "vmem/describe.h"
+#include "vmem/described.h"
 #include "vmem/heap_inner.h"
 #include "vmem/hooks.h"
 #include "vmem/huge.h"

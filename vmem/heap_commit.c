@@ -30,6 +30,7 @@
 #include <errno.h>
 
 #include "vmem/describe.h"
+#include "vmem/described.h"
 #include "vmem/heap_inner.h"
 #include "vmem/huge.h"
 #include "vmem/meta.h"

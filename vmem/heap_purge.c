@@ -60,6 +60,7 @@
 #include <errno.h>
 
 #include "vmem/describe.h"
+#include "vmem/described.h"
 #include "vmem/account.h"
 #include "vmem/heap_inner.h"
 #include "vmem/os.h"

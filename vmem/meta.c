@@ -27,6 +27,7 @@
 
 #include "vmem/account.h"
 #include "vmem/describe.h"
+#include "vmem/described.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"

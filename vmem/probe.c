@@ -15,6 +15,7 @@
  * no note leads a tracer to the semaphores.
  */
 #include "vmem/describe.h"
+#include "vmem/described.h"
 #include "vmem/probe.h"
 
 #define PROBE_SEMAPHORE(provider, name, parameters, ...)                       \

@@ -5,6 +5,7 @@
 #include "tests/unit/suites.h"
 #include "umem/cache/cache.h"
 #include "umem/slab/slab.h"
+#include "umem/described.h"
 #include "vmem/describe.h"
 
 /* The section of entries. */

@@ -19,7 +19,7 @@
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
-#include "vmem/target.h"
+#include "magazine/target.h"
 
 #define NPHASES 8
 #define PHASE   (1 * MIB)

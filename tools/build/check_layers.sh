@@ -50,7 +50,7 @@ below='vmem|magazine|umem/base'
 # shares: the description, by which it learns all else at run time, and the sum
 # of a waiting buffer; the parsers of numbers and words; and the names of the
 # metrics.
-shared='vmem/description|umem/debug/wait_sum|umem/base/number|umem/word|umem/stats/metrics'
+shared='vmem/description|umem/described|umem/debug/wait_sum|umem/base/number|umem/word|umem/stats/metrics'
 for file in $everything; do
 	case $file in
 	vmem/*) may='vmem' ;;

@@ -48,12 +48,14 @@
  * Source of the test: Lemire, Kaser and Kurz, "Faster remainder by direct
  * computation", 2019.
  */
+#include "umem/base/described.h"
 #include "umem/base/page_map.h"
 #include "vmem/account.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/describe.h"
 
 /* Units that are committed at once in both tables: 256 MiB of heap. */
 #define STRIDE 4096
@@ -287,3 +289,5 @@ page_map_unlock_for_fork(void)
 {
 	lock_release_for_fork(&commit_lock);
 }
+
+DESCRIBE(DESCRIBED_PAGE_MAP);

@@ -1,8 +1,10 @@
 /* size_class.c - the tables of size classes */
 #include <string.h>
 
+#include "umem/base/described.h"
 #include "umem/base/size_class.h"
 #include "vmem/panic.h"
+#include "vmem/describe.h"
 
 struct size_classes size_classes;
 
@@ -120,3 +122,5 @@ size_class_start(void)
 		t->medium[i] = (uint8_t)c;
 	}
 }
+
+DESCRIBE(DESCRIBED_SIZE_CLASSES);

@@ -35,6 +35,7 @@
  *
  * Source: Bonwick 1994 section 3, Bonwick and Adams 2001 section 3.
  */
+#include "umem/cache/described.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/checker.h"
@@ -43,7 +44,8 @@
 #include "vmem/heap.h"
 #include "vmem/panic.h"
 #include "vmem/probe.h"
-#include "vmem/target.h"
+#include "magazine/target.h"
+#include "vmem/describe.h"
 
 void
 cache_check_poison(struct umem_cache *cache, const char *function)
@@ -623,3 +625,5 @@ cache_flush_depot(struct umem_cache *cache)
 	slab_reap(&cache->slabs, 0);
 	return bytes;
 }
+
+DESCRIBE(DESCRIBED_CACHES);

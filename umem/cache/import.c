@@ -69,6 +69,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "umem/cache/described.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_check.h"
 #include "umem/cache/cache_hooks.h"

@@ -68,6 +68,7 @@
  */
 #include <string.h>
 
+#include "umem/debug/described.h"
 #include "umem/base/large.h"
 #include "umem/base/page_map.h"
 #include "umem/debug/audit.h"
@@ -83,6 +84,7 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/describe.h"
 
 static struct bufctl *
 bufctl_at(const struct slab *slab, unsigned i)
@@ -807,3 +809,5 @@ debug_unlock_for_fork(bool child)
 	if (child)
 		report_after_fork();
 }
+
+DESCRIBE(DESCRIBED_DEBUG);

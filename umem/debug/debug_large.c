@@ -19,6 +19,7 @@
  */
 #include <string.h>
 
+#include "umem/debug/described.h"
 #include "umem/base/page_map.h"
 #include "umem/debug/debug_inner.h"
 #include "umem/debug/error.h"

@@ -14,12 +14,14 @@
  *
  * Source: libumem's umem_error() and umem_err_recoverable(), by their texts.
  */
+#include "umem/debug/described.h"
 #include "umem/debug/error.h"
 #include "umem/debug/log.h"
 #include "umem/debug/report.h"
 #include "umem/debug/stack.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/describe.h"
 
 struct error_info umem_abort_info;
 
@@ -254,3 +256,5 @@ error_report(const struct error_info *info)
 	if (!debug.noabort && info->at_exit == 0)
 		os_abort();
 }
+
+DESCRIBE(DESCRIBED_ERRORS);

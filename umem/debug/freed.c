@@ -19,6 +19,7 @@
  * release order, after the bufctl is complete, so a tool that stops the process
  * anywhere reads complete bufctls.
  */
+#include "umem/debug/described.h"
 #include "umem/debug/freed.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"

@@ -20,10 +20,12 @@
  */
 #include <string.h>
 
+#include "umem/debug/described.h"
 #include "umem/debug/log.h"
 #include "vmem/account.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/describe.h"
 
 struct log logs[LOG_KINDS];
 size_t log_bytes_wanted[LOG_KINDS];
@@ -180,3 +182,5 @@ log_unlock_for_fork(void)
 {
 	log_each_lock(lock_release_for_fork);
 }
+
+DESCRIBE(DESCRIBED_LOGS);

@@ -41,6 +41,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include "umem/debug/described.h"
 #include "umem/base/page_map.h"
 #include "umem/base/ready.h"
 #include "umem/debug/code.h"

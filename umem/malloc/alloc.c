@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "umem/malloc/described.h"
 #include "magazine/cpu_marks.h"
 #include "umem/malloc/alloc_inner.h"
 #include "umem/base/checker.h"

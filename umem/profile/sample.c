@@ -123,6 +123,7 @@
  */
 #include <errno.h>
 
+#include "umem/profile/described.h"
 #include "umem/base/page_map.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"

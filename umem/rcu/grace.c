@@ -112,6 +112,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "umem/rcu/described.h"
 #include "umem/rcu/defer.h"
 #include "umem/upkeep/update_thread.h"
 #include "vmem/describe.h"

@@ -119,6 +119,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "umem/slab/described.h"
 #include "umem/slab/slab_inner.h"
 #include "umem/base/page_map.h"
 #include "umem/base/checker.h"
@@ -130,6 +131,7 @@
 #include "vmem/panic.h"
 #include "vmem/probe.h"
 #include "vmem/vmem.h"
+#include "vmem/describe.h"
 
 static size_t
 slab_desc_bytes(const struct slab_store *store)
@@ -736,3 +738,5 @@ slab_total(struct slab_store *store)
 	return (size_t)__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) *
 	       store->layout.nchunks;
 }
+
+DESCRIBE(DESCRIBED_SLABS);

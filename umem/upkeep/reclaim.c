@@ -66,7 +66,7 @@
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
 #include "vmem/panic.h"
-#include "vmem/target.h"
+#include "magazine/target.h"
 
 /* Bytes between two steps: this part of the target, at most STEP_MAX. */
 #define STEP_PART 4

@@ -27,6 +27,7 @@
  *			closes
  *	pthread_atfork	no handler runs, and no lock is taken
  */
+#include "umem/upkeep/described.h"
 #include "umem/upkeep/snapshot.h"
 #include "vmem/describe.h"
 #include "vmem/os.h"

@@ -68,7 +68,7 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
-#include "vmem/target.h"
+#include "magazine/target.h"
 #include "vmem/vmem.h"
 
 /* Bytes that the upkeep thread purges in one piece. */

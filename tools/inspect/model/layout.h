@@ -3,6 +3,7 @@
 #define TOOLS_LAYOUT_H
 
 #include "tools/inspect/target/target.h"
+#include "umem/described.h"
 #include "vmem/description.h"
 
 enum layout_entry {

@@ -1,6 +1,6 @@
 /* target.h - the target of the memory policy: how much memory may be idle */
-#ifndef VMEM_TARGET_H
-#define VMEM_TARGET_H
+#ifndef MAGAZINE_TARGET_H
+#define MAGAZINE_TARGET_H
 
 #include "vmem/base.h"
 

@@ -1,0 +1,18 @@
+/* described.h - names for tools outside the process; see vmem/description.h */
+#ifndef UMEM_BASE_DESCRIBED_H
+#define UMEM_BASE_DESCRIBED_H
+
+/* page_map.c */
+#define DESCRIBED_PAGE_MAP(M, V, C, B)                                         \
+	V(PAGE_MAP, page_map)                                                  \
+	M(MAP_ENTRY, page_map, page_map, entry)                                \
+	M(MAP_OWNER, page_map, page_map, owner)                                \
+	C(PAGE_MAP_SIZE_BITS)
+
+/* size_class.c */
+#define DESCRIBED_SIZE_CLASSES(M, V, C, B)                                     \
+	V(SIZE_CLASSES, size_classes)                                          \
+	M(CLASSES_N, size_classes, size_classes, n)                            \
+	M(CLASSES_BYTES, size_classes, size_classes, bytes)
+
+#endif

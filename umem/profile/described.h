@@ -1,0 +1,43 @@
+/* described.h - names for tools outside the process; see vmem/description.h */
+#ifndef UMEM_PROFILE_DESCRIBED_H
+#define UMEM_PROFILE_DESCRIBED_H
+
+/* sample.c */
+#define DESCRIBED_SAMPLES(M, V, C, B)                                          \
+	V(SAMPLING, sampling)                                                  \
+	V(SAMPLES, samples)                                                    \
+	V(NSAMPLES, nsamples)                                                  \
+	V(NTAKEN, ntaken)                                                      \
+	V(NLOST, nlost)                                                        \
+	V(NHALVED, nhalved)                                                    \
+	C(SAMPLES_MAX)                                                         \
+	C(SAMPLE_LIVE)                                                         \
+	C(SAMPLE_FREED)                                                        \
+	C(SAMPLE_WAITING)                                                      \
+	B(SAMPLE_BYTES, sample, sample)                                        \
+	M(SAMPLING_MEAN, sampling, sampling, mean)                             \
+	M(SAMPLING_ABLE, sampling, sampling, is_allowed)                       \
+	M(SAMPLING_COUNTED_END, sampling, sampling, counted_end)               \
+	M(SAMPLING_CHOSEN, sampling, sampling, chosen)                         \
+	M(SAMPLE_BLOCK, sample, sample, block)                                 \
+	M(SAMPLE_CACHE, sample, sample, cache)                                 \
+	M(SAMPLE_SPAN, sample, sample, span)                                   \
+	M(SAMPLE_OWN_UNIT, sample, sample, own_unit)                           \
+	M(SAMPLE_SIZE, sample, sample, size)                                   \
+	M(SAMPLE_COUNTED, sample, sample, counted)                             \
+	M(SAMPLE_MEAN, sample, sample, mean)                                   \
+	M(SAMPLE_TIME, sample, sample, time)                                   \
+	M(SAMPLE_THREAD, sample, sample, thread)                               \
+	M(SAMPLE_FREED_TIME, sample, sample, freed_time)                       \
+	M(SAMPLE_FREED_THREAD, sample, sample, freed_thread)                   \
+	M(SAMPLE_STATE, sample, sample, state)                                 \
+	M(SAMPLE_GUARDED, sample, sample, is_guarded)                          \
+	M(SAMPLE_COUNTED_NOW, sample, sample, is_counted)                      \
+	M(SAMPLE_STACK, sample, sample, stack)                                 \
+	M(SAMPLE_FREED_STACK, sample, sample, freed_stack)                     \
+	C(SAMPLE_FRAMES)                                                       \
+	B(SAMPLE_STACK_BYTES, sample_stack, sample_stack)                      \
+	M(SAMPLE_STACK_DEPTH, sample_stack, sample_stack, depth)               \
+	M(SAMPLE_STACK_PCS, sample_stack, sample_stack, pc[0])
+
+#endif
