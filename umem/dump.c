@@ -13,8 +13,6 @@
 #include "umem/stats/stats_text.h"
 #include "umem/options.h"
 #include "umem/umem.h"
-#include "umem/upkeep/update.h"
-#include "umem/upkeep/update_thread.h"
 #include "vmem/os.h"
 
 /* Registers a function for exit(); libc has it under this name only. */
@@ -41,12 +39,9 @@ dump_help(void)
 	text_delete(text);
 }
 
-/*
- * Returns the figures and the samples as one text, which one write() appends,
- * or NULL.  signal is the one that asked for them, or 0.
- */
+/* Returns the figures and the samples as one text, or NULL. */
 static struct text *
-dump_text_create(int signal)
+dump_text_create(void)
 {
 	struct text *stats = stats_text_create();
 	struct text *samples = sample_text_create(), *text = NULL;
@@ -54,9 +49,7 @@ dump_text_create(int signal)
 	if (stats != NULL && samples != NULL)
 		text = text_create(stats->n + samples->n + 64);
 	if (text != NULL) {
-		text_line(text,
-		    signal != 0 ? "process %u at signal %d\n" : "process %u\n",
-		    os_process_id(), signal);
+		text_line(text, "process %u\n", os_process_id());
 		text_append(text, stats);
 		text_append(text, samples);
 	}
@@ -66,15 +59,16 @@ dump_text_create(int signal)
 }
 
 /*
- * Appends the statistics and the samples to the file of UMEM_OPTIONS=stats.
- * signal is the one that asked for them, or 0 at exit.
+ * Appends the statistics and the samples to the file of UMEM_OPTIONS=stats, by
+ * one write().
  */
 static void
-dump_append(int signal)
+dump_at_exit(void *unused)
 {
-	struct text *text = dump_text_create(signal);
+	struct text *text = dump_text_create();
 	int fd = message_open(stats_path);
 
+	(void)unused;
 	if (fd < 0 || text == NULL)
 		message_line(
 		    "UMEM_OPTIONS: stats: cannot write %s", stats_path);
@@ -85,54 +79,11 @@ dump_append(int signal)
 	text_delete(text);
 }
 
-static void
-dump_at_exit(void *arg)
-{
-	(void)arg;
-	dump_append(0);
-}
-
-static void
-dump_at_signal(void)
-{
-	dump_append(stats_signal);
-}
-
-/* A handler may interrupt any function, so it only leaves a request. */
-static void
-signal_handler(int number)
-{
-	(void)number;
-	update_request();
-}
-
-/*
- * Prepares for the signal of UMEM_OPTIONS=stats_signal.  A process that waits
- * makes no calls, so the upkeep thread must exist to serve the request.
- */
-static void
-dump_start_signal(void)
-{
-	if (stats_path[0] == '\0') {
-		message_line("UMEM_OPTIONS: stats_signal: needs stats=PATH");
-		return;
-	}
-	update_take_requests(dump_at_signal);
-	if (!os_handle_signal(stats_signal, signal_handler))
-		message_line("UMEM_OPTIONS: stats_signal: signal %d has "
-			     "another action",
-		    stats_signal);
-	else if (update_thread_wanted == THREAD_AUTO)
-		update_thread_wanted = THREAD_YES;
-}
-
 void
 dump_start(void)
 {
 	if (stats_path[0] != '\0')
 		__cxa_atexit(dump_at_exit, NULL, NULL);
-	if (stats_signal != 0)
-		dump_start_signal();
 }
 
 /* The text of enum umem_dump_kind; NULL with errno set. */
@@ -141,7 +92,7 @@ dump_create(int what)
 {
 	errno = ENOMEM;
 	if (what == UMEM_DUMP_STATS)
-		return dump_text_create(/* signal */ 0);
+		return dump_text_create();
 	if (what == UMEM_DUMP_OPTIONS) {
 		sample_refresh_option();
 		return options_text_create();

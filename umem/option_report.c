@@ -6,7 +6,6 @@
  * list of all options.  Both read the variables that the options set, so they
  * show the values that the library uses.
  */
-#include "umem/base/size_class.h"
 #include "umem/debug/debug.h"
 #include "umem/stats/text.h"
 #include "umem/base/number.h"
@@ -109,37 +108,6 @@ report_option(const struct option *option)
 	report_send(option->variable, &m);
 }
 
-static void
-report_size_edit(const char *word, size_t bytes)
-{
-	struct message m = {.n = 0};
-
-	message_text(&m, word);
-	append_size(&m, bytes);
-	report_send(OPTION_OPTIONS, &m);
-}
-
-/* Writes the size classes that were added and removed, in ascending order. */
-static void
-report_size_classes(void)
-{
-	size_t expected = options.sizes_cleared ? SIZE_CLASS_MAX
-						: size_class_default_after(0);
-
-	umem_assert(size_classes.bytes[size_classes.n] == SIZE_CLASS_MAX);
-	for (unsigned c = 1; c <= size_classes.n; c++) {
-		size_t bytes = size_classes.bytes[c];
-
-		for (; expected < bytes;
-		     expected = size_class_default_after(expected))
-			report_size_edit("size_remove=", expected);
-		if (expected == bytes)
-			expected = size_class_default_after(expected);
-		else
-			report_size_edit("size_add=", bytes);
-	}
-}
-
 /*
  * Writes the words of one part of UMEM_DEBUG, and its patterns.  Words that
  * turn on no further check are left out.
@@ -180,7 +148,6 @@ option_report_changes(void)
 {
 	for (unsigned i = 0; i < option_table_length; i++)
 		report_option(&option_table[i]);
-	report_size_classes();
 	umem_assert(debug.nchoices <= DEBUG_CHOICES);
 	for (unsigned i = 0; i < debug.nchoices; i++)
 		report_part(&debug.choice[i]);

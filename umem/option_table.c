@@ -11,7 +11,6 @@
  * Entries are in alphabetical order, except that "default" comes before the
  * words that it stands for, so that reports use the shorter word.
  */
-#include <signal.h>
 #include <assert.h>
 
 #include "umem/described.h"
@@ -41,7 +40,6 @@
 
 struct options options;
 char stats_path[MESSAGE_PATH_BYTES]; /* read at each start */
-int stats_signal;
 
 const char option_variable_names[OPTION_VARIABLES][16] = {
     [OPTION_OPTIONS] = "UMEM_OPTIONS",
@@ -87,9 +85,7 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(PRESSURE_IS_WATCHED, pressure_is_watched)                            \
 	T(QUIET, options.quiet)                                                \
 	T(SAMPLE_WANTED, sample_wanted)                                        \
-	T(SIZES_CLEARED, options.sizes_cleared)                                \
 	T(STATS_PATH, stats_path)                                              \
-	T(STATS_SIGNAL, stats_signal)                                          \
 	T(UPDATE_INTERVAL_NS, update_interval_ns)                              \
 	T(UPDATE_THREAD_WANTED, update_thread_wanted)                          \
 	T(VERBOSE, options.verbose)
@@ -107,16 +103,8 @@ enum {
 	WORDS_MESSAGE,
 	WORDS_MODE,
 	WORDS_SAMPLE,
-	WORDS_SIGNAL,
 	WORDS_THREAD,
 	WORDS_ZERO
-};
-
-enum {
-	ACTION_NONE,
-	ACTION_SIZE_ADD,
-	ACTION_SIZE_CLEAR,
-	ACTION_SIZE_REMOVE
 };
 
 static const struct option_list {
@@ -130,8 +118,6 @@ static const struct option_list {
     [WORDS_MODE] = {{{"rseq", RSEQ_LIBC}, {"own", RSEQ_OWN},
 	{"locked", RSEQ_NONE}}},
     [WORDS_SAMPLE] = {{{"default", UMEM_SAMPLE_DEFAULT}}},
-    [WORDS_SIGNAL] = {{{"none", 0}, {"hup", SIGHUP}, {"usr1", SIGUSR1},
-	{"usr2", SIGUSR2}}},
     [WORDS_THREAD] = {{{"yes", THREAD_YES}, {"no", THREAD_NO},
 	{"auto", THREAD_AUTO}}},
     [WORDS_ZERO] = {{{"null", 0}, {"block", 1}}},
@@ -323,30 +309,6 @@ const struct option option_table[] = {
 	.help = "record one allocation in about this many bytes",
     },
     {
-	.name = "size_add",
-	.type = OPTION_SIZE,
-	.maximum = SIZE_MAX,
-	.wrong = "not a multiple of 16 up to 8m, or too many sizes",
-	.action = ACTION_SIZE_ADD,
-	.help = "add a size class",
-    },
-    {
-	.name = "size_clear",
-	.type = OPTION_FLAG,
-	.implied = true,
-	.target = TARGET_SIZES_CLEARED,
-	.action = ACTION_SIZE_CLEAR,
-	.help = "remove all size classes but the largest",
-    },
-    {
-	.name = "size_remove",
-	.type = OPTION_SIZE,
-	.maximum = SIZE_MAX,
-	.wrong = "no such size, or the largest",
-	.action = ACTION_SIZE_REMOVE,
-	.help = "remove a size class",
-    },
-    {
 	.name = "soft_limit",
 	.type = OPTION_SIZE,
 	.takes_share = true,
@@ -365,13 +327,6 @@ const struct option option_table[] = {
 	.initial_text = "none",
 	.wrong = "too long",
 	.help = "file for statistics at exit; %p is the process",
-    },
-    {
-	.name = "stats_signal",
-	.type = OPTION_WORD,
-	.words = WORDS_SIGNAL,
-	.target = TARGET_STATS_SIGNAL,
-	.help = "signal at which the statistics are written, too",
     },
     {
 	.name = "thread",
@@ -453,13 +408,6 @@ const struct option option_table[] = {
 	.help = "fill and check free buffers, and check their redzones",
     },
     {
-	.name = "lite",
-	.variable = OPTION_DEBUG,
-	.type = OPTION_FLAG,
-	.checks = UMF_LITE,
-	.help = "a cheaper subset of guards",
-    },
-    {
 	.name = "maxverify",
 	.variable = OPTION_DEBUG,
 	.type = OPTION_SIZE,
@@ -494,13 +442,6 @@ const struct option option_table[] = {
 	.type = OPTION_FLAG,
 	.checks = UMF_AUDIT | UMF_CHECKSIGNAL,
 	.help = "report allocations made from a signal handler",
-    },
-    {
-	.name = "random",
-	.variable = OPTION_DEBUG,
-	.type = OPTION_FLAG,
-	.checks = UMF_RANDOMIZE,
-	.help = "debug each cache with a random set of checks",
     },
     {
 	.name = "rcu_writes",
@@ -610,22 +551,6 @@ option_words(const struct option *option)
 {
 	umem_assert(option->words < array_size(option_word_lists));
 	return option_word_lists[option->words].word;
-}
-
-bool
-option_act(const struct option *option, size_t value)
-{
-	switch (option->action) {
-	case ACTION_SIZE_ADD:
-		return size_class_add(value);
-	case ACTION_SIZE_CLEAR:
-		size_class_clear();
-		return true;
-	case ACTION_SIZE_REMOVE:
-		return size_class_remove(value);
-	default:
-		return true;
-	}
 }
 
 /* Parses a value that is one of the words of the option. */

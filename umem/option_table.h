@@ -45,7 +45,6 @@ struct option {
 	bool takes_share; /* a size may be a percentage of the cgroup's limit */
 	uint8_t target;   /* see option_target() */
 	uint8_t words;    /* see option_words() */
-	uint8_t action;   /* see option_act(); 0: none */
 	uint32_t checks;  /* UMF_*, for the caches of a part of UMEM_DEBUG */
 	uint64_t initial; /* of the target, before the options are read */
 	uint64_t implied; /* stored if there is no value */
@@ -63,12 +62,6 @@ void *option_target(const struct option *option);
 
 /* The words that the option takes; an empty list: a number only. */
 const struct option_word *option_words(const struct option *option);
-
-/*
- * Applies the effects of an option other than its target.  Returns false if the
- * option refuses the value.
- */
-bool option_act(const struct option *option, size_t value);
 
 enum option_result {
 	OPTION_OK,

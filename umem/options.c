@@ -235,10 +235,6 @@ option_apply(const struct option *option, const struct item *item)
 	}
 	if (item->value != NULL && !option_parse_value(option, item, &value))
 		return;
-	if (!option_act(option, value)) {
-		item_complain(item, option->wrong);
-		return;
-	}
 	if (option_target(option) != NULL &&
 	    (item->value != NULL || option->implied != OPTION_UNCHANGED))
 		option_store(option, value);
@@ -384,7 +380,6 @@ debug_part_apply(const char *at, const char *end)
 	if (colon != NULL)
 		memcpy(item.part->patterns, colon + 1, npatterns);
 	items_apply(&item, words);
-	debug.random |= (item.part->flags & UMF_RANDOMIZE) != 0;
 	debug.on |= (item.part->flags & ~UMF_RCU_WRITES) != 0;
 }
 

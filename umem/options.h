@@ -13,7 +13,6 @@ struct options {
 	enum rseq_owner mode; /* RSEQ_LIBC: the library chooses */
 	unsigned concurrency; /* number of CPUs to have magazines for; 0: all */
 	int policy;           /* VM_*FIT policy of the heap; 0: instant fit */
-	bool sizes_cleared;   /* size_clear has removed the size classes */
 	bool verbose;
 	bool quiet; /* no messages about wrong words and values */
 	bool help;
@@ -25,9 +24,6 @@ extern hidden struct options options;
 
 /* The path of a file for statistics at exit, as for message_open(), or "". */
 extern hidden char stats_path[MESSAGE_PATH_BYTES];
-
-/* The signal at which the statistics are written there, too; 0: none. */
-extern hidden int stats_signal;
 
 /*
  * Reads the environment, or asks the program's _umem_options_init(),

@@ -934,24 +934,6 @@ os_constructed(void)
 	return &__tsan_init != NULL;
 }
 
-bool
-os_handle_signal(int number, void (*handler)(int number))
-{
-	struct sigaction action;
-	int before = errno;
-	bool is_done = false;
-
-	if (!os_is_confined() && sigaction(number, NULL, &action) == 0 &&
-	    (action.sa_flags & SA_SIGINFO) == 0 &&
-	    action.sa_handler == SIG_DFL) {
-		action.sa_handler = handler;
-		action.sa_flags = SA_RESTART;
-		is_done = sigaction(number, &action, NULL) == 0;
-	}
-	errno = before;
-	return is_done;
-}
-
 uint32_t
 os_process_id(void)
 {

@@ -236,12 +236,6 @@ struct os_fault {
  */
 void os_explain_faults(void (*explain)(const struct os_fault *fault));
 
-/*
- * Call the handler at this signal.  False, and nothing is done, if the signal
- * has not its default action, or if the process is confined.
- */
-bool os_handle_signal(int number, void (*handler)(int number));
-
 uint32_t os_process_id(void);
 
 /* The parent process; 0: it is in another PID namespace. */

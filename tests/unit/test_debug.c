@@ -57,8 +57,6 @@ START_TEST(the_part_that_names_a_cache_decides)
 	    {"contents", "any", 0},
 	    {"default", "any",
 		UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT | UMF_CONTENTS},
-	    {"lite", "any", UMF_LITE},
-	    {"lite,default", "any", UMF_LITE},
 	    {"nosignal", "any", UMF_AUDIT | UMF_CHECKSIGNAL | UMF_REDZONE},
 	    {"firewall=100", "any", UMF_FIREWALL},
 	    {"firewall=101", "any", 0},
@@ -74,10 +72,10 @@ START_TEST(the_part_that_names_a_cache_decides)
 	    {"guards:o?e", "one", UMF_DEADBEEF | UMF_REDZONE},
 	    {"guards:a,b,one", "one", UMF_DEADBEEF | UMF_REDZONE},
 	    {"guards:**", "one", UMF_DEADBEEF | UMF_REDZONE},
-	    {"guards;lite:one", "one", UMF_LITE},
-	    {"guards;lite:one", "two", UMF_DEADBEEF | UMF_REDZONE},
-	    {"lite:one;guards", "one", UMF_LITE},
-	    {"lite:one;guards:o*", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"guards;audit:one", "one", UMF_AUDIT | UMF_REDZONE},
+	    {"guards;audit:one", "two", UMF_DEADBEEF | UMF_REDZONE},
+	    {"audit:one;guards", "one", UMF_AUDIT | UMF_REDZONE},
+	    {"audit:one;guards:o*", "one", UMF_DEADBEEF | UMF_REDZONE},
 	    {"verbose:one;guards", "one", 0},
 	};
 
@@ -97,9 +95,6 @@ START_TEST(some_caches_are_left_alone)
 	ck_assert_uint_eq(make("default", "a", 100, 0, UMC_NODEBUG)->debug, 0);
 	ck_assert_uint_eq(make("default", "a", 100, 0, UMC_QCACHE)->debug, 0);
 	ck_assert_uint_eq(make("guards", "a", 100, 0, UMC_NOTOUCH)->debug, 0);
-	ck_assert_uint_eq(make("lite", "a", 1024, 0, 0)->debug, 0);
-	ck_assert_uint_eq(make("lite", "a", 100, 2048, 0)->debug, 0);
-	ck_assert_uint_eq(make("lite", "a", 100, 1024, 0)->debug, UMF_LITE);
 }
 END_TEST
 

@@ -134,7 +134,7 @@ check_divisor(struct cpu_guard d, uint32_t chunk)
 	}
 }
 
-/* The classes that UMEM_OPTIONS can add: size_add takes any multiple of 16. */
+/* Any multiple of 16, as chunks have with debugging, too. */
 START_TEST(any_class_divides_exactly_or_not_at_all)
 {
 	const unsigned most = SIZE_CLASSES - 1;

@@ -1,10 +1,9 @@
 /*
- * test_size_class.c - every size and its class, also after edits
+ * test_size_class.c - every size and its class
  *
  * The tables are global, so each test is a separate process.
  */
 #include <check.h>
-#include <stdlib.h>
 
 #include "umem/base/page_map.h"
 #include "umem/base/size_class.h"
@@ -116,100 +115,6 @@ START_TEST(all_but_the_first_are_what_malloc_has_to_align_to)
 }
 END_TEST
 
-START_TEST(what_cannot_be_a_class_is_refused)
-{
-	static const size_t bad[] = {0, 1, 8, 15, 17, 24, SIZE_CLASS_MAX - 8,
-	    SIZE_CLASS_MAX + 16, SIZE_CLASS_MAX * 2, SIZE_MAX, SIZE_MAX - 15};
-	unsigned n = size_classes.n;
-
-	for (unsigned i = 0; i < array_size(bad); i++)
-		ck_assert_msg(!size_class_add(bad[i]), "%zu", bad[i]);
-	ck_assert(!size_class_remove(0));
-	ck_assert(!size_class_remove(5));
-	ck_assert(!size_class_remove(272));
-	ck_assert(!size_class_remove(SIZE_CLASS_MAX));
-	ck_assert(!size_class_remove(SIZE_CLASS_MAX + 16));
-	ck_assert(!size_class_remove(SIZE_MAX));
-	size_class_start();
-	ck_assert_uint_eq(size_classes.n, n);
-	check_table();
-}
-END_TEST
-
-START_TEST(an_added_class_is_used_and_a_removed_one_is_not)
-{
-	unsigned n = size_classes.n;
-
-	ck_assert(size_class_add(5008));
-	ck_assert(size_class_add(5008));
-	ck_assert(size_class_add(512));
-	ck_assert(size_class_remove(8));
-	ck_assert(!size_class_remove(8));
-	size_class_start();
-	ck_assert_uint_eq(size_classes.n, n);
-	ck_assert_uint_eq(size_classes.bytes[size_class_of(5000)], 5008);
-	ck_assert_uint_eq(size_classes.bytes[size_class_of(5009)], 5120);
-	ck_assert_uint_eq(size_classes.bytes[size_class_of(1)], 16);
-	ck_assert_uint_eq(size_class_of(0), 1);
-	check_table();
-}
-END_TEST
-
-START_TEST(cleared_tables_have_the_largest_alone_and_fill_again)
-{
-	size_class_clear();
-	size_class_start();
-	ck_assert_uint_eq(size_classes.n, 1);
-	check_table();
-	check_sizes(1, SIZE_CLASS_MAX, 4093);
-	ck_assert(!size_class_remove(SIZE_CLASS_MAX));
-	ck_assert(size_class_add(64));
-	ck_assert(size_class_add(1 * MIB + 16));
-	size_class_start();
-	ck_assert_uint_eq(size_classes.n, 3);
-	check_table();
-	check_sizes(1, SIZE_CLASS_MAX, 1);
-}
-END_TEST
-
-START_TEST(there_is_room_for_so_many_and_no_more)
-{
-	size_t bytes = 16;
-
-	size_class_clear();
-	while (size_class_add(bytes))
-		bytes += 16;
-	size_class_start();
-	ck_assert_uint_eq(size_classes.n, SIZE_CLASSES - 1);
-	ck_assert_uint_lt(size_classes.n, PAGE_MAP_LARGE);
-	check_table();
-	ck_assert(size_class_remove(16));
-	ck_assert(size_class_add(4 * MIB));
-	ck_assert(!size_class_add(4 * MIB + 16));
-	size_class_start();
-	check_table();
-}
-END_TEST
-
-START_TEST(any_edits_leave_right_tables)
-{
-	srand(1 + (unsigned)_i);
-	if (_i % 2 != 0)
-		size_class_clear();
-	for (int i = 0; i < 300; i++) {
-		size_t bytes = (size_t)(rand() % 64 + 1) * 16 << rand() % 14;
-
-		if (rand() % 3 != 0)
-			size_class_add(bytes);
-		else
-			size_class_remove(bytes);
-	}
-	size_class_start();
-	check_table();
-	check_sizes(1, SIZE_CLASS_MAX, 97);
-}
-END_TEST
-
 Suite *
 size_class_suite(void)
 {
@@ -221,12 +126,6 @@ size_class_suite(void)
 	tcase_add_test(tc, above_the_largest_there_is_no_class);
 	tcase_add_test(tc, waste_is_a_fourth_at_most_and_an_eighth_on_average);
 	tcase_add_test(tc, all_but_the_first_are_what_malloc_has_to_align_to);
-	tcase_add_test(tc, what_cannot_be_a_class_is_refused);
-	tcase_add_test(tc, an_added_class_is_used_and_a_removed_one_is_not);
-	tcase_add_test(
-	    tc, cleared_tables_have_the_largest_alone_and_fill_again);
-	tcase_add_test(tc, there_is_room_for_so_many_and_no_more);
-	tcase_add_loop_test(tc, any_edits_leave_right_tables, 0, 20);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

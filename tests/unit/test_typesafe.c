@@ -1071,7 +1071,6 @@ static const struct {
     {"guards", false, UMF_REDZONE},
     {"audit", false, UMF_AUDIT | UMF_REDZONE},
     {"default", false, UMF_AUDIT | UMF_REDZONE | UMF_CONTENTS},
-    {"lite", false, 0},
     {"firewall=1", false, 0},
     {"firewall=1,default", false, UMF_AUDIT | UMF_REDZONE | UMF_CONTENTS},
     {"nosignal", false, UMF_AUDIT | UMF_REDZONE | UMF_CHECKSIGNAL},

@@ -3,15 +3,12 @@
  *
  * Class 0 means "no class".  Classes 1 to size_classes.n have increasing chunk
  * sizes: 8, then multiples of 16 up to 256, then eight sizes per doubling up to
- * 32 KiB and four per doubling up to 8 MiB.  UMEM_OPTIONS can edit this list.
- * All sizes but the first are multiples of 16, the alignment that malloc() has
- * to provide.
+ * 32 KiB and four per doubling up to 8 MiB.  All sizes but the first are
+ * multiples of 16, the alignment that malloc() has to provide.
  *
- * Two tables map a size to its class.  For sizes up to SIZE_SMALL the table
- * small is indexed by the size in units of 8 bytes.  For larger sizes the table
- * medium gives the class of the least size in the same step of 8 KiB; the
- * search goes up from there.  It ends at once unless UMEM_OPTIONS has edited
- * the list.
+ * Two tables map a size to its class: small up to SIZE_SMALL, in units of 8
+ * bytes, and medium above, in steps of 8 KiB, of which the larger chunk sizes
+ * are multiples.
  */
 #ifndef UMEM_SIZE_CLASS_H
 #define UMEM_SIZE_CLASS_H
@@ -20,9 +17,9 @@
 
 #define SIZE_SMALL     (32 * KIB)
 #define SIZE_CLASS_MAX (8 * MIB)
-#define SIZE_CLASSES   200 /* capacity, including class 0 */
+#define SIZE_CLASSES   106 /* including class 0 */
 
-/* Above SIZE_SMALL, the sizes before any edit are multiples of a step. */
+/* Chunk sizes above SIZE_SMALL are multiples of a step. */
 #define SIZE_STEP_SHIFT 13
 
 struct size_classes {
@@ -34,21 +31,7 @@ struct size_classes {
 
 extern hidden struct size_classes size_classes;
 
-/*
- * Edit the list of sizes as UMEM_OPTIONS asks, before size_class_start().
- * size_class_add() and size_class_remove() return false if the size is invalid.
- */
-bool size_class_add(size_t bytes);
-bool size_class_remove(size_t bytes);
-void size_class_clear(void);
-
-/*
- * The size that follows a size in the list before any edit.  0 stands before
- * the first size; after SIZE_CLASS_MAX the function returns a larger size.
- */
-size_t size_class_default_after(size_t bytes);
-
-/* Fills both tables from the list of sizes. */
+/* Fills the tables. */
 void size_class_start(void);
 
 static inline unsigned
@@ -64,11 +47,7 @@ size_class_small(size_t size)
 static inline unsigned
 size_class_medium(size_t size)
 {
-	unsigned c = size_classes.medium[(size - 1) >> SIZE_STEP_SHIFT];
-
-	while (unlikely(size_classes.bytes[c] < size))
-		c++;
-	return c;
+	return size_classes.medium[(size - 1) >> SIZE_STEP_SHIFT];
 }
 
 /* The class of a size; 0 if the size is above the largest class. */
@@ -77,9 +56,7 @@ size_class_of(size_t size)
 {
 	if (size <= SIZE_SMALL)
 		return size_class_small(size);
-	return size <= size_classes.bytes[size_classes.n]
-		   ? size_class_medium(size)
-		   : 0;
+	return size <= SIZE_CLASS_MAX ? size_class_medium(size) : 0;
 }
 
 #endif

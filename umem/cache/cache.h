@@ -102,8 +102,7 @@ struct umem_cache {
 	struct import *import; /* [I] the resources of an import cache */
 	bool tagged;           /* [I] a struct buftag follows each buffer */
 	size_t tag_offset;     /* [I] of the tag in a chunk */
-	/* [I] Bytes behind the requested size that must not change, at most. */
-	size_t slack_most;
+	bool checks_slack;     /* [I] a pattern is behind the requested size */
 	/* [I] Bytes of a free buffer that hold a pattern, and the pattern. */
 	size_t pattern_bytes;
 	uint64_t free_pattern;

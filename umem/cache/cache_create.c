@@ -115,7 +115,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	bool constructs = cache->construct != NULL || cache->destruct != NULL;
 
 	/* If free objects hold patterns, none of them stays constructed. */
-	if ((cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0)
+	if ((cache->debug & UMF_DEADBEEF) != 0)
 		constructs = false;
 
 	string_copy(cache->name, name, UMEM_CACHE_NAMELEN);

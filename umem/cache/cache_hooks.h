@@ -17,12 +17,10 @@
 #define UMF_CONTENTS    0x0008u /* a copy of each freed buffer's contents */
 #define UMF_CHECKSIGNAL 0x0010u /* no allocation from a signal handler */
 #define UMF_FIREWALL    0x0040u /* each buffer ends where pages end */
-#define UMF_LITE        0x0100u /* 8 bytes of pattern, no audit */
-#define UMF_RANDOMIZE   0x0400u
 #define UMF_HARDENED    0x2000u /* not libumem's: UMEM_OPTIONS=hardened */
 #define UMF_RCU_WRITES  0x4000u /* likewise: buffers that wait may change */
 
-#define UMF_TAGGED (UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT | UMF_LITE)
+#define UMF_TAGGED (UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT)
 
 /* Caches with checks; debug.h describes the functions. */
 struct cache_debugger {

@@ -19,7 +19,7 @@
 	M(CACHE_CLASS, cache, umem_cache, class)                               \
 	M(CACHE_FLAGS, cache, umem_cache, flags)                               \
 	M(CACHE_DEBUG, cache, umem_cache, debug)                               \
-	M(CACHE_SLACK_MAX, cache, umem_cache, slack_most)                      \
+	M(CACHE_CHECKS_SLACK, cache, umem_cache, checks_slack)                 \
 	M(CACHE_TAGGED, cache, umem_cache, tagged)                             \
 	M(CACHE_TAG_OFFSET, cache, umem_cache, tag_offset)                     \
 	M(CACHE_PATTERN_BYTES, cache, umem_cache, pattern_bytes)               \

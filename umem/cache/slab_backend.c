@@ -13,7 +13,7 @@
 #include "umem/cache/misuse.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
-#include "vmem/target.h"
+#include "magazine/target.h"
 
 static cold_path void
 refuse_chunk(struct umem_cache *cache, void *chunk)

@@ -118,7 +118,6 @@ struct debug {
 	bool on; /* some choice has flags */
 	bool noabort;
 	bool checknull;
-	bool random;
 	bool hardened;         /* caches to which no choice gives flags */
 	unsigned nframes;      /* frames in a bufctl */
 	size_t contents_bytes; /* bytes of a freed buffer that are logged */

@@ -116,8 +116,8 @@ slack_of_size(const struct umem_cache *cache, size_t size)
 	size_t page = os_page_size();
 
 	umem_assert(size <= end);
-	if (end - size > cache->slack_most)
-		end = size + cache->slack_most;
+	if (!cache->checks_slack)
+		end = size;
 	if (cache->class != PAGE_MAP_LARGE ||
 	    align_up(size, page) >= align_down(end, page))
 		return (struct slack){{size, end}, {end, end}};
@@ -136,10 +136,9 @@ padding_of_tag(
 {
 	size_t end = cache->tag_offset + sizeof(*tag);
 
-	*bytes =
-	    (cache->debug & UMF_LITE) != 0 || cache->slabs.layout.chunk < end
-		? 0
-		: cache->slabs.layout.chunk - end;
+	*bytes = cache->slabs.layout.chunk < end
+		     ? 0
+		     : cache->slabs.layout.chunk - end;
 	return (uint64_t *)(uintptr_t)(tag + 1);
 }
 

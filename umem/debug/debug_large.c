@@ -51,8 +51,7 @@ debug_start(void)
 	debug_plan(&debug_large_cache, debug_large_cache.name, true);
 	if (debug_large_cache.debug != 0) {
 		debug_large_cache.debug |= UMF_REDZONE;
-		if (debug_large_cache.slack_most == 0)
-			debug_large_cache.slack_most = SIZE_MAX;
+		debug_large_cache.checks_slack = true;
 		debug_large_cache.tagged =
 		    (debug_large_cache.debug & UMF_FIREWALL) == 0;
 	}

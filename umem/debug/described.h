@@ -45,8 +45,6 @@
 	C(UMF_CONTENTS)                                                        \
 	C(UMF_CHECKSIGNAL)                                                     \
 	C(UMF_FIREWALL)                                                        \
-	C(UMF_LITE)                                                            \
-	C(UMF_RANDOMIZE)                                                       \
 	C(UMF_RCU_WRITES)                                                      \
 	C(API_RESERVED)                                                        \
 	B(BUFCTL_BYTES, bufctl, bufctl)                                        \

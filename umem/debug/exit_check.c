@@ -115,7 +115,7 @@ check_cache(struct check *check)
 	struct slab_store *store = &check->cache->slabs;
 	bool goes_on = true;
 
-	if (check->cache->debug == 0 || check->cache->slack_most == 0 ||
+	if (check->cache->debug == 0 || !check->cache->checks_slack ||
 	    !lock_try_long(&store->lock))
 		return os_now_ns() < check->deadline;
 	goes_on = slab_each_used_locked(store, check_slab_locked, check);

@@ -149,9 +149,8 @@ alloc_get_zeroed(size_t size)
 /*
  * Finds the class from which the fast path allocates at a multiple of align.
  * Returns false if the caller must take the slow path.  size is rounded up to a
- * multiple of align.  If the class of the rounded size is built in
- * (size_class.c), its chunk size is a multiple of align, too; the chunk size of
- * a class that UMEM_OPTIONS adds need not be.
+ * multiple of align.  The chunk size of its class is then a multiple of align,
+ * too.
  */
 static inline __attribute__((always_inline)) bool
 alloc_aligned_class(size_t size, size_t align, unsigned *class)
@@ -166,7 +165,8 @@ alloc_aligned_class(size_t size, size_t align, unsigned *class)
 	    unlikely(rounded >= alloc_fast.small_end))
 		return false;
 	*class = size_class_small(rounded);
-	return likely((size_classes.bytes[*class] & (align - 1)) == 0);
+	umem_assert(size_classes.bytes[*class] % align == 0);
+	return true;
 }
 
 /* Returns NULL if the caller must take the slow path. */

@@ -440,33 +440,6 @@ ticks_set(uint32_t n)
 		cpu_set_ticks(n);
 }
 
-/* Called for a request; NULL: there are no requests. */
-static void (*requested)(void);
-static uint32_t is_requested; /* [a] */
-
-void
-update_take_requests(void (*function)(void))
-{
-	requested = function;
-	ticks_set(TICK_FREES);
-}
-
-void
-update_request(void)
-{
-	__atomic_store_n(&is_requested, 1, __ATOMIC_RELEASE);
-	if (update_has_thread())
-		update_thread_wake();
-}
-
-void
-update_serve_request(void)
-{
-	if (__atomic_load_n(&is_requested, __ATOMIC_RELAXED) != 0 &&
-	    __atomic_exchange_n(&is_requested, 0, __ATOMIC_ACQUIRE) != 0)
-		requested();
-}
-
 static void
 update_due(uint64_t now)
 {
@@ -477,7 +450,6 @@ update_due(uint64_t now)
 		update_thread_wake_if_asleep();
 	} else {
 		snapshot_reap();
-		update_serve_request();
 		update_in_caller(now);
 	}
 	errno = saved;
@@ -615,14 +587,10 @@ update_tick(void)
 		ticks_set(INT32_MAX);
 		return;
 	}
-	update_serve_request();
 	if (detect_idle(now))
 		release_all(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
-	/* Further ticks serve requests. */
-	if (requested != NULL && ticks_get() > TICK_FREES)
-		ticks_set(TICK_FREES);
 }
 
 void
@@ -642,10 +610,6 @@ update_after_fork(bool counted)
 	update_thread_after_fork(counted);
 	due_ns = 0;
 	idle_since_ns = 0;
-	is_requested = 0;
-	/* The child has no upkeep thread. */
-	if (requested != NULL)
-		ticks_set(TICK_FREES);
 	snapshot_after_fork();
 	idle_after_fork();
 }

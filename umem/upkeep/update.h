@@ -20,18 +20,6 @@ extern hidden uint64_t update_interval_ns;
 void update_poll(void);
 
 /*
- * update_request() makes the upkeep thread soon call the function that was
- * passed to update_take_requests(), or, without an upkeep thread, a thread that
- * frees or takes a slow path.  A signal handler may call update_request().
- * update_take_requests() is called once, at start.
- */
-void update_take_requests(void (*function)(void));
-void update_request(void);
-
-/* Serves a request, if there is one.  The caller holds no lock. */
-void update_serve_request(void);
-
-/*
  * Does an update if one is due, or returns all unused memory if the program is
  * idle.  The slow path of free() calls it once per countdown of cpu_layer.ticks
  * pushes; leaves errno alone.

@@ -271,7 +271,6 @@ update_thread_main(void *arg)
 		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
 		if (snapshot_serve(SNAPSHOT_WAIT_NS))
 			nidle = 0;
-		update_serve_request();
 		if (update_thread_work(own_epoch))
 			nidle = 0;
 		linger_end_if_due(/* idle */ nidle >= IDLE_UPDATES);

@@ -357,7 +357,7 @@ umem:     0x"[0-9a-f]+$stack ]] || bad "says something else"
 }
 redzone="umem allocator: redzone violation: write past end of buffer"
 
-for mode in guards audit default lite firewall=4096 guards,noabort; do
+for mode in guards audit default firewall=4096 guards,noabort; do
 	for how in exit3:3 7:255 null:255 retry:9 jump:0; do
 		run "${how#*:}" $mode "nofail_${how%:*}"
 	done

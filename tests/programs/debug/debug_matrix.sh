@@ -190,18 +190,9 @@ later() {
 	esac
 }
 
-for mode in guards audit default lite guards,noabort default,noabort; do
+for mode in guards audit default guards,noabort default,noabort; do
 	sizes="1 24 64 100 4096 5000 70000 9000000"
-	most=5000
-	# Multiples of 1024, and large blocks, are not for lite.
-	case $mode in
-	lite)
-		sizes="1 24 64 100 700"
-		most=700
-		;;
-	esac
 	for kind in $kinds; do
-		case $mode$kind in lite*align4096 | lite*align131072) continue ;; esac
 		# These differ from malloc() in nothing that depends on size.
 		some=$sizes
 		case $kind in
@@ -216,17 +207,14 @@ for mode in guards audit default lite guards,noabort default,noabort; do
 			run $mode past1 "$kind" "$size"
 			reported "$redzone" maker
 		done
-		for size in 24 $most; do
+		for size in 24 5000; do
 			run $mode past8 "$kind" "$size"
 			reported "$redzone" maker
 			run $mode inside "$kind" "$size"
 			reported "bad free: free address (0x" maker
 			later "$kind" "$size"
 		done
-		case $mode$kind in
-		lite* | *object) ;;
-		*) later "$kind" 9000000 ;;
-		esac
+		[ "$kind" = object ] || later "$kind" 9000000
 		run $mode stack "$kind" 100
 		reported "invalid free: buffer not in cache"
 	done
@@ -285,7 +273,7 @@ run "$mode" twice object 100
 reported "$twice" giver
 run "$mode" twice malloc 100
 [[ $said == "umem: free(0x"*$'): block freed twice\n'* ]] || bad "another text"
-mode="guards;lite:obj*,x;default:nosuch"
+mode="guards;audit:obj*,x;default:nosuch"
 run "$mode" later malloc 100
 reported "buffer modified after being freed"
 run "$mode" past1 object 100

@@ -24,7 +24,7 @@ END
 real() {
 	command -v "$1" >/dev/null || return 0
 	"$@" >plain
-	for words in guards default,nosignal lite firewall=8192,guards random \
+	for words in guards default,nosignal firewall=8192,guards \
 	    'audit;default:umem_alloc_?6,umem_oversize'; do
 		UMEM_DEBUG=$words UMEM_LOGGING=transaction,contents,fail,slab \
 		    LD_PRELOAD=$SHIM "$@" >out 2>err || {

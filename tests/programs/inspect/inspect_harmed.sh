@@ -77,12 +77,11 @@ done <<'END'
 audit -
 guards -
 default -
-lite -
 guards,maxverify=64 -
 guards,rcu_writes -
 firewall=1 - firewall
 firewall=200,audit - firewall
 - hardened
-guards:harmed_1*;lite:harmed_2* hardened
+guards:harmed_1*;audit:harmed_2* hardened
 - - nothing
 END

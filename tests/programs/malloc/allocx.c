@@ -15,9 +15,6 @@
  * test run: guarded
  * test modes: default
  * test env: UMEM_DEBUG=guards,firewall=1
- * test run: classes
- * test modes: default
- * test env: UMEM_OPTIONS=size_add=1008
  */
 #include <dlfcn.h>
 #include <malloc.h>

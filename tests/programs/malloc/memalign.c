@@ -7,9 +7,6 @@
  * test args: all
  * test run: classes
  * test args: classes
- * test env: UMEM_OPTIONS=size_remove=192,size_add=200,size_remove=1024
- * test env: UMEM_OPTIONS=size_add=1000,size_add=1048
- * test env: UMEM_OPTIONS=size_remove=4096,size_add=4104
  */
 #include <malloc.h>
 

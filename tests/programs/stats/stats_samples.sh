@@ -1,15 +1,13 @@
 #!/bin/bash
-# The file of UMEM_OPTIONS=stats has the call sites of the samples: at a signal
-# and at the end of a process whose threads allocate at full speed, while
-# sampling is switched on and off, and in its children.  addr2line and umem
-# samples name the functions of the largest.
+# umem_dump() and the file of UMEM_OPTIONS=stats have the call sites of the
+# samples, in a process whose threads allocate at full speed, while sampling is
+# switched on and off, and in its children.  addr2line and umem samples name the
+# functions of the largest.
 # test timeout: 120
 set -u
-[ -n "${default_signals-}" ] ||
-    default_signals=yes exec env --default-signal=USR2 bash "$0"
 cat >main.c <<'END2'
+#include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +15,9 @@ cat >main.c <<'END2'
 #include <unistd.h>
 
 int umem_ctl(const char *, const char *, char *, size_t);
+int umem_dump(int, int);
 #pragma weak umem_ctl
+#pragma weak umem_dump
 
 static void *volatile many[20000];
 static void *volatile few[50];
@@ -71,12 +71,26 @@ turn(void *unused)
 	return unused;
 }
 
+/* Appends a report to the file to which the end of the process appends one. */
+static void
+dump(void)
+{
+	char name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), "stats.%d", (int)getpid());
+	fd = open(name, O_WRONLY | O_CREAT | O_APPEND, 0666);
+	if (umem_dump(fd, 0) != 0)
+		abort();
+	close(fd);
+}
+
 int
 main(void)
 {
 	void *(*const work[])(void *) = {churn, churn, churn, turn};
 	pthread_t thread[4];
-	int status, nforks = 0;
+	int status, nforks = 0, c;
 
 	keep_many();
 	keep_few();
@@ -84,12 +98,15 @@ main(void)
 		pthread_create(&thread[i], NULL, work[i], (void *)i);
 	puts("ready");
 	fflush(stdout);
-	/* Each child writes at a signal, and at its end. */
-	while (getchar() != EOF || nforks < 20) {
-		pid_t pid = fork();
+	/* Each child writes at its start, and at its end. */
+	while ((c = getchar()) != EOF || nforks < 20) {
+		pid_t pid;
 
+		if (c != EOF)
+			dump();
+		pid = fork();
 		if (pid == 0) {
-			raise(SIGUSR2);
+			dump();
 			for (int i = 0; i < 1000; i++)
 				free(malloc(3000));
 			exit(0);
@@ -116,7 +133,7 @@ bad() {
 }
 
 mkfifo in
-env LD_PRELOAD="$SHIM" UMEM_OPTIONS=stats=stats.%p,stats_signal=usr2,sample=4k \
+env LD_PRELOAD="$SHIM" UMEM_OPTIONS=stats=stats.%p,sample=4k \
     ./main <in >out 2>err &
 umem_pid=$!
 exec 9>in
@@ -126,7 +143,6 @@ until grep -q ready out; do
 done
 file=stats.$umem_pid
 for ((i = 1; i <= 20; i++)); do
-	kill -USR2 $umem_pid
 	echo >&9
 	for ((j = 0; j < 600 * ${TEST_TIME_FACTOR:-1}; j++)); do
 		n=$(grep -csx 'end of samples' "$file")
@@ -140,12 +156,11 @@ umem_pid=
 [ ! -s err ] || bad "a message"
 [ "$(tail -1 out)" -ge 20 ] || bad "children failed"
 
-# All dumps are whole: 20 at signals and one at the end.  A child that takes
-# samples only may end before a call serves its signal.
+# All dumps are whole: 20 in the midst and one at the end; two of each child.
 for each in stats.*; do
 	n=$(grep -c '^process ' "$each")
 	[ "$each" != "$file" ] || [ "$n" = 21 ] || bad "$n dumps"
-	[ "$n" -ge 1 ] || bad "$each has no dump"
+	[ "$each" = "$file" ] || [ "$n" = 2 ] || bad "$each has $n dumps"
 	for line in '^# EOF$' '^end of samples$' \
 	    '^samples: [0-9]* so far, [0-9]* not kept; '; do
 		[ "$(grep -c "$line" "$each")" = "$n" ] ||
@@ -218,7 +233,7 @@ grep -q 'main: not the file that the program had mapped' err ||
 # A file that was cut has the dumps before.
 sed '$d' "$file" >cut.stats
 file=cut.stats
-expect '^process [0-9]* at signal 12, the last of 20 in the file$'
+expect '^process [0-9]*, the last of 20 in the file$'
 echo "process 1" >none
 "$B/umem" users none 2>err && bad "a file without samples"
 grep -qx 'umem: none: has no samples' err || bad "no message"

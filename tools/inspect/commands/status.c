@@ -66,8 +66,7 @@ static const struct {
 	const char *word;
 } debug_words[] = {{L_UMF_AUDIT, "audit"}, {L_UMF_CONTENTS, "contents"},
     {L_UMF_DEADBEEF, "guards"}, {L_UMF_CHECKSIGNAL, "nosignal"},
-    {L_UMF_FIREWALL, "firewall"}, {L_UMF_LITE, "lite"},
-    {L_UMF_RANDOMIZE, "random"}, {L_UMF_RCU_WRITES, "rcu_writes"}};
+    {L_UMF_FIREWALL, "firewall"}, {L_UMF_RCU_WRITES, "rcu_writes"}};
 
 static void
 add_word(char *text, size_t capacity, const char *word)

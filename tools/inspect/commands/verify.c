@@ -30,7 +30,7 @@ struct checks {
 	uint64_t tag_offset; /* of the tag; also the end of the slack */
 	uint64_t tag_bytes;  /* 0: no tag */
 	uint64_t padding;    /* offset of the bytes behind the tag */
-	uint64_t slack_most; /* bytes behind the requested size, at most */
+	bool checks_slack;   /* behind the requested size */
 	uint64_t pattern_bytes;
 	uint64_t free_pattern;
 	unsigned char end_byte; /* of slack and padding */
@@ -56,17 +56,16 @@ checks_of(const struct model *model, const struct cache *c)
 {
 	const struct layout *l = model->layout;
 	bool tagged = layout_get(l, c->record, L_CACHE_TAGGED) != 0;
-	bool lite = (c->debug & value_of(model, L_UMF_LITE)) != 0;
 	struct checks checks = {
 	    .tag_offset = layout_get(l, c->record, L_CACHE_TAG_OFFSET),
 	    .tag_bytes = tagged ? value_of(model, L_TAG_BYTES) : 0,
 	    .padding = c->chunk,
-	    .slack_most = layout_get(l, c->record, L_CACHE_SLACK_MAX),
+	    .checks_slack = layout_get(l, c->record, L_CACHE_CHECKS_SLACK) != 0,
 	    .pattern_bytes = layout_get(l, c->record, L_CACHE_PATTERN_BYTES),
 	    .free_pattern = layout_get(l, c->record, L_CACHE_FREE_PATTERN),
 	    .end_byte = (unsigned char)value_of(model, L_PATTERN_END)};
 
-	if (tagged && !lite)
+	if (tagged)
 		checks.padding = checks.tag_offset + checks.tag_bytes;
 	return checks;
 }
@@ -75,7 +74,7 @@ checks_of(const struct model *model, const struct cache *c)
 static bool
 is_checked(const struct checks *checks)
 {
-	return checks->tag_bytes != 0 || checks->slack_most != 0;
+	return checks->tag_bytes != 0 || checks->checks_slack;
 }
 
 /* Do the checked parts lie inside the chunk? */
@@ -184,10 +183,8 @@ slack_fault(const struct subject *subject, uint64_t *where)
 	uint64_t size = subject->audit.size;
 	uint64_t end = subject->checks->tag_offset, at;
 
-	if (size >= end)
+	if (size >= end || !subject->checks->checks_slack)
 		return NULL;
-	if (end - size > subject->checks->slack_most)
-		end = size + subject->checks->slack_most;
 	at = first_changed(subject, size, end);
 	if (at >= end)
 		return NULL;

@@ -1,10 +1,10 @@
 /*
  * dump.c - samples that the library has written to a file
  *
- * The library writes the text (umem/stats/sample_text.c) at a signal, at the
- * end of a process, or in umem_dump().  A frame in it is a module and an
- * address in the file of the module.  Here the modules become mappings of a
- * target that has no other memory, so that the functions of a frame are found
+ * The library writes the text (umem/stats/sample_text.c) at the end of a
+ * process, or in umem_dump().  A frame in it is a module and an address in the
+ * file of the module.  Here the modules become mappings of a target that has no
+ * other memory, so that the functions of a frame are found
  * as in a core: by the file at the path of the module, if it has the build ID
  * that the library has written.  Each mapping is at an address of our own.
  *
