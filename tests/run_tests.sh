@@ -386,7 +386,8 @@ add_program() {
 	modes=$(last modes "$1" "$2")
 	for mode in ${modes:-rseq locked}; do
 		[[ $MODE_WORDS = *" $mode "* ]] || fail "$1: no mode $mode"
-		add_job "$(header alone "$1")" program "$1" "$mode" "$2"
+		# A blank at the end of a line would join it to the next one.
+		add_job "$(header alone "$1")" program "$1" "$mode" ${2:+"$2"}
 	done
 }
 
