@@ -365,7 +365,8 @@ endif
 	install -m 644 tools/gdb/umem-gdb.py $(AT)/libumem.so.$(FILE_VERSION)-gdb.py
 	ln -sf libumem.so.$(FILE_VERSION)-gdb.py \
 	    $(AT)/libumem_malloc.so.$(FILE_VERSION)-gdb.py
-	install -m 644 umem/umem.h vmem/vmem.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 umem/umem.h umem/umem.hpp vmem/vmem.h \
+	    $(DESTDIR)$(PREFIX)/include
 	install -m 644 vmem/sys/vmem.h $(DESTDIR)$(PREFIX)/include/sys
 	install -m 755 $(INSTALLED_TOOLS) $(DESTDIR)$(PREFIX)/bin
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
@@ -400,8 +401,8 @@ uninstall:
 	    '' .1 .$(FILE_VERSION) .$(FILE_VERSION)-gdb.py)) \
 	    $(addprefix $(AT)/,libumem.a libumem_rcu.a \
 	    pkgconfig/umem.pc pkgconfig/umem-rcu.pc) \
-	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h umem_rcu.h vmem.h \
-	    sys/vmem.h) \
+	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h umem.hpp umem_rcu.h \
+	    vmem.h sys/vmem.h) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%)) \
 	    $(DESTDIR)$(BASHDIR)/umem $(DESTDIR)$(ZSHDIR)/_umem
 	@for page in $(MAN); do \

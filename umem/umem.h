@@ -46,7 +46,10 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
+/* gcc warns that a function has the name of the structure which it fills. */
 #ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #endif
 
@@ -1155,6 +1158,7 @@ const char *umem_version(void);
 
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #endif
 
 #endif

@@ -49,7 +49,8 @@ check_products() {
 	return 1
 }
 
-mapfile -t sources < <(find vmem magazine umem tests tools -name '*.[ch]')
+mapfile -t sources < <(find vmem magazine umem tests tools -name '*.[ch]' -o \
+    -name '*.hpp')
 mapfile -t scripts < <(find tools tests -name '*.sh' -o -name '*.bash'
     echo .ci/run)
 mapfile -t pages < <(find man -name '*.[1-9]')

@@ -90,6 +90,19 @@ main(void)
 }
 END
 cp source.c source.cc
+cat >caches.cc <<'END'
+#include <umem.hpp>
+#include <cstdio>
+
+int
+main()
+{
+	umem::cache<int> cache;
+
+	std::puts(*cache.make(3) == 3 ? "good" : "bad");
+	return 0;
+}
+END
 sed 's/<umem.h>/<SECOND>/; s/<sys.vmem.h>/<umem.h>/; s/<SECOND>/<sys\/vmem.h>/' \
     source.c >reversed.c
 
@@ -136,6 +149,8 @@ END
 	done
 	"$CXX" -std=c++98 -pedantic -Wall -Wextra -Werror -rdynamic \
 	    source.cc $(pkg-config --cflags --libs umem) -o source_cc
+	"$CXX" -std=c++17 -pedantic -Wall -Wextra -Werror \
+	    caches.cc $(pkg-config --cflags --libs umem) -o caches
 	for name in overflow unused; do
 		if "$CC" -O2 -Wall -Werror -c $name.c \
 		    $(pkg-config --cflags umem) 2>err; then
@@ -145,7 +160,8 @@ END
 	done
 }
 export LD_LIBRARY_PATH=$at/lib
-for program in ./shared ./shared_cc ./static ./source ./reversed ./source_cc; do
+for program in ./shared ./shared_cc ./static ./source ./reversed ./source_cc \
+    ./caches; do
 	echo "$program"
 	[ "$($program)" = good ]
 done

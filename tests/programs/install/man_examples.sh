@@ -7,13 +7,15 @@ export PKG_CONFIG_SYSROOT_DIR=$TMP/root
 export PKG_CONFIG_PATH=$TMP/root/usr/lib/pkgconfig
 export LD_LIBRARY_PATH=$TMP/root/usr/lib
 
-# A literal display that has a main() becomes PAGE.N.c; \e is roff's backslash.
+# A literal display that has a main() becomes PAGE.N.c, or .cc in C++; \e is
+# roff's backslash.
 for page in "$TOP"/man/*.3; do
 	awk -v page="$(basename "$page")" '
 	    /^\.Bd -literal/ { on = 1; text = ""; next }
 	    /^\.Ed/ {
 		if (on && text ~ /int main\(/)
-			printf "%s", text >(page "." ++n ".c")
+			printf "%s", text >(page "." ++n \
+			    (text ~ /umem\.hpp/ ? ".cc" : ".c"))
 		on = 0
 	    }
 	    on { gsub(/\\e/, "\\"); text = text $0 "\n" }' "$page"
@@ -36,3 +38,12 @@ for source in *.c; do
 	nexamples=$((nexamples + 1))
 done
 [ "$nexamples" -ge 1 ]
+for source in *.cc; do
+	# shellcheck disable=SC2046 # words
+	"$CXX" -std=c++17 -Wall -Wextra -Werror "$source" \
+	    $(pkg-config --cflags --libs umem) -pthread -o example
+	timeout 60 ./example || {
+		echo "$source ended with status $?"
+		exit 1
+	}
+done

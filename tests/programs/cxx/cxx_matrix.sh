@@ -1,0 +1,81 @@
+#!/bin/bash
+# test timeout: 300
+# umem.hpp compiles without a warning with each compiler of the machine, from
+# C++17 on, and without RTTI; the programs beside this script pass, with two
+# sanitizers, too.  Misuse that the compiler can see is refused.
+set -eu
+here=$TOP/tests/programs/cxx
+# As installed; the compiler says nothing of headers in folders of -isystem.
+mkdir include
+ln -s "$TOP"/umem/umem*.h* "$TOP/vmem/vmem.h" include
+flags=(-O1 -g -Iinclude -isystem "$TOP" -D_GNU_SOURCE -pthread -Wall -Wextra -Wconversion -Wsign-conversion
+    -Wshadow -Wold-style-cast -Wcast-qual -pedantic -Werror)
+export LD_LIBRARY_PATH=$B
+programs="cxx_cache cxx_containers cxx_arena"
+
+# The standards that a compiler has, the newest last.
+standards() {
+	local std
+
+	for std in c++17 c++20 c++23; do
+		! "$1" -std=$std -fsyntax-only -x c++ /dev/null 2>/dev/null ||
+		    echo $std
+	done
+	"$1" -std=c++23 -fsyntax-only -x c++ /dev/null 2>/dev/null ||
+	    echo c++2b
+}
+
+# build_and_run NAME COMPILER FLAG...
+build_and_run() {
+	local name=$1
+
+	shift
+	"$@" "${flags[@]}" "$here/$name.cc" -o "$name" -L"$B" -lumem
+	"./$name" 2>err || { cat err; echo "$name: $*"; exit 1; }
+}
+
+# The programs run in the newest standard, in which they differ most from those
+# that the Makefile builds.
+echo '#include <umem.hpp>' >alone.cc
+for cxx in $(printf '%s\n' "${CXX%% *}" g++ clang++ | sed s/^c++/g++/ |
+    sort -u); do
+	command -v "$cxx" >/dev/null || continue
+	for std in $(standards "$cxx"); do
+		"$cxx" "${flags[@]}" -std="$std" -fsyntax-only alone.cc
+	done
+	"$cxx" "${flags[@]}" -std="$std" -fno-rtti -fsyntax-only alone.cc
+	"$cxx" "${flags[@]}" -std="$std" -fsyntax-only "$here/cxx_retire.cc"
+	for name in $programs; do
+		build_and_run "$name" "$cxx" -std="$std"
+	done
+done
+
+# Without libraries of the sanitizers there is nothing to run.
+echo 'int main() {}' >empty.cc
+sanitize=("-fsanitize=address,undefined" -fno-sanitize-recover=all)
+if "$CXX" "${sanitize[@]}" empty.cc -o empty 2>/dev/null && ./empty; then
+	for name in $programs; do
+		build_and_run "$name" "$CXX" -std=c++17 "${sanitize[@]}"
+	done
+fi
+
+# refused TEXT - a function with this text does not compile
+refused() {
+	printf '#include <umem.hpp>\n#include <string>\nusing namespace umem;\n%s\n' \
+	    "void f() { $1 }" >refused.cc
+	! "$CXX" "${flags[@]}" -std=c++17 -fsyntax-only refused.cc 2>err || {
+		echo "not refused: $1"
+		exit 1
+	}
+	grep -qE "$2" err || { cat err; exit 1; }
+}
+
+refused 'cache<int> a; cache<int> b(a);' 'deleted'
+refused 'cache<int> a; auto p = a.take();' 'make\(\) makes an object'
+refused 'cache<int, kept> a; auto p = a.make(1);' 'take\(\) takes an object'
+refused 'cache<int[3]> a;' 'objects of a cache are of an object type'
+refused 'cache<int> a; cache<long> b; auto p = a.make(1); p = b.make(1);' \
+    'no (match|viable)'
+refused 'cache<std::string> a; auto p = a.make();
+    (void)retire(std::move(p), nullptr);' 'no destructor runs'
+refused 'cache<int> a; a.make(1);' 'nodiscard|unused|ignoring'
