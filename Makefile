@@ -328,7 +328,7 @@ peers: | $(NEEDS)
 demo: all $(DEMOS)
 	@CC='$(CC)' tools/build/demo.sh $B
 
-lint: | $(NEEDS)
+lint: all | $(NEEDS)
 	@tools/build/lint.sh build
 
 # Names of functions a page documents beside its own, as "section name page".

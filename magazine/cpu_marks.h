@@ -43,13 +43,8 @@
  */
 #define CANDIDATE_EVERY 2048
 
-/* Keys: [a] atomic */
-struct cpu_marks {
-	/*
-	 * [a] Rounds of at most so many bytes are marked; 0: none.  Changed by
-	 * cpu_set_marks().
-	 */
-	size_t bytes_max;
+/* The functions that decide which rounds are marked. */
+struct cpu_mark_chooser {
 	/* Returns the number of pushes before the next candidate. */
 	uint32_t (*candidate_distance)(void);
 	/*
@@ -61,7 +56,16 @@ struct cpu_marks {
 	bool (*accept)(size_t bytes);
 };
 
-/* The functions are set before bytes_max. */
+struct cpu_marks {
+	/*
+	 * [a] Rounds of at most so many bytes are marked; 0: none.  Changed by
+	 * cpu_set_marks().
+	 */
+	size_t bytes_max;
+	/* Set before bytes_max. */
+	const struct cpu_mark_chooser *chooser;
+};
+
 extern struct cpu_marks cpu_marks;
 
 enum candidate {

@@ -111,7 +111,7 @@ distance_after(enum counted_event event)
 {
 	return event == COUNTED_TICK
 		   ? __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED)
-		   : cpu_marks.candidate_distance();
+		   : cpu_marks.chooser->candidate_distance();
 }
 
 /*
@@ -140,7 +140,8 @@ ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
 	if (!marks_are_on())
 		left[COUNTED_CANDIDATE] = LEFT_NEVER;
 	else if (left[COUNTED_CANDIDATE] == LEFT_NEVER)
-		left[COUNTED_CANDIDATE] = cpu_marks.candidate_distance();
+		left[COUNTED_CANDIDATE] =
+		    cpu_marks.chooser->candidate_distance();
 	for (unsigned i = 0; i < COUNTED_EVENTS; i++)
 		if (left[i] < least)
 			least = left[i];
@@ -180,9 +181,11 @@ cpu_take_candidate(size_t bytes)
 		    __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED));
 	else
 		__atomic_store_n(&pushes->left[COUNTED_CANDIDATE],
-		    cpu_marks.candidate_distance() + 1, __ATOMIC_RELAXED);
-	return bytes != 0 && cpu_marks.accept(bytes) ? CANDIDATE_ACCEPTED
-						     : CANDIDATE_REJECTED;
+		    cpu_marks.chooser->candidate_distance() + 1,
+		    __ATOMIC_RELAXED);
+	return bytes != 0 && cpu_marks.chooser->accept(bytes)
+		   ? CANDIDATE_ACCEPTED
+		   : CANDIDATE_REJECTED;
 }
 
 bool

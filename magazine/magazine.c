@@ -279,7 +279,8 @@ has_marks(const struct magazine_layer *layer)
 static bool
 decide_one(const struct magazine_layer *layer)
 {
-	return has_marks(layer) && cpu_marks.find(layer->object_bytes, 1) == 0;
+	return has_marks(layer) &&
+	       cpu_marks.chooser->find(layer->object_bytes, 1) == 0;
 }
 
 /*
@@ -294,8 +295,8 @@ release(
 		own->nmarked =
 		    mark_newest
 			? own->nrounds
-			: own->nrounds -
-			      cpu_marks.find(layer->object_bytes, own->nrounds);
+			: own->nrounds - cpu_marks.chooser->find(
+					     layer->object_bytes, own->nrounds);
 	cpu_release(own);
 }
 

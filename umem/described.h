@@ -45,13 +45,6 @@
 	M(OPTION_TARGET_AT, option_variable_at, option_variable_at, distance)  \
 	M(OPTION_TARGET_SIZE, option_variable_at, option_variable_at, bytes)
 
-/* init.c */
-#define DESCRIBED_START(M, V, C, B)                                            \
-	V(BOOTSTRAP, bootstrap)                                                \
-	V(BOOTSTRAP_USED, bootstrap_used)                                      \
-	V(UMEM_STATE, umem_state)                                              \
-	C(UMEM_READY)
-
 /* describe.c */
 #define DESCRIBED_IMAGE(M, V, C, B) V(IMAGE_END, image_end)
 

@@ -207,7 +207,7 @@ fork_child(void)
 	stack_after_fork();
 	if (fork_has_locks()) {
 		update_after_fork(
-		    thread_is_counted == NULL || thread_is_counted());
+		    &update_threads == NULL || update_threads.is_counted());
 		heap_after_fork();
 		limit_after_fork_locked();
 		fork_release_locks(/* child */ true);

@@ -1,35 +1,15 @@
 /*
- * init.c - the order of the library's start, and the calls before it is done
+ * init.c - the steps of the library's start, and the constructor
  *
- * The first call that needs the library starts it.  That call may be the
- * dynamic loader's, long before any constructor.  Until the library has
- * started, every per-CPU header is the closed one and every map is empty, so
- * fast paths fail into slow paths, and those call umem_ready().
- *
- * If there was no call before the constructors, they start the library when the
- * user has set an option, or when the program is linked with it for the object
- * caches.  As malloc() of a program the library waits for the first call,
- * because a shell script runs many programs that make none.  A fork() starts it
- * too (fork.c), and so does pthread_create(), so that a single thread does
- * everything that is done once.
- *
- * The steps are done in order, each once.  If a step fails for want of memory,
- * the call that caused it fails with ENOMEM, and the next call resumes at that
- * step.
- *
- * Even earlier, an IFUNC resolver of a library that the loader relocates before
- * this one may call malloc(), when this library's own pointers are not
- * relocated.  Such a call gets memory from a static block in .bss, and so do
- * the calls that the starting thread itself causes (the program's
- * _umem_options_init() may allocate).
- *
- * Locking: start_lock is held during the start.  The state is read with
- * acquire.
+ * If there was no call before the constructors (base/ready.c), they start the
+ * library when the user has set an option, or when the program is linked with
+ * it for the object caches.  As malloc() of a program the library waits for the
+ * first call, because a shell script runs many programs that make none.  A
+ * fork() starts it too (fork.c), and so does pthread_create(), so that a single
+ * thread does everything that is done once.
  */
-#include <assert.h>
 #include <errno.h>
 
-#include "umem/described.h"
 #include "umem/malloc/alloc.h"
 #include "umem/base/cgroup.h"
 #include "umem/base/checker.h"
@@ -42,7 +22,6 @@
 #include "umem/options.h"
 #include "umem/cache/quantum_cache.h"
 #include "umem/profile/fault.h"
-#include "umem/profile/panic_report.h"
 #include "umem/profile/sample.h"
 #include "umem/debug/stack.h"
 #include "umem/upkeep/update.h"
@@ -53,101 +32,9 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-int umem_state;
-
-static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT);
-static uintptr_t starting_thread; /* [a] its thread pointer; 0: none */
-static unsigned nsteps_done;      /* [start_lock] */
-
-/* The size of the static block for early calls; see the head of this file. */
-#define BOOTSTRAP_BYTES (1 * MIB)
-
-static char bootstrap[BOOTSTRAP_BYTES] seldom_used
-    __attribute__((aligned(CACHE_LINE)));
-static_assert(BOOTSTRAP_BYTES % CACHE_LINE == 0,
-    "the block shares no cache line with other data");
-static size_t bootstrap_used; /* [a] */
-
-/* Points to itself after the loader has relocated the library. */
-static void *volatile relocated = (void *)&relocated;
-
-bool
-bootstrap_is_active(void)
-{
-	if (likely(
-		__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY))
-		return false;
-	return relocated != (void *)&relocated ||
-	       __atomic_load_n(&starting_thread, __ATOMIC_RELAXED) ==
-		   (uintptr_t)__builtin_thread_pointer();
-}
-
-/* Stores the size of each block in the 16 bytes before it. */
-void *
-bootstrap_alloc(size_t size, size_t align)
-{
-	uintptr_t base = (uintptr_t)bootstrap;
-	size_t used = __atomic_load_n(&bootstrap_used, __ATOMIC_RELAXED);
-	size_t at;
-
-	umem_assert(align != 0 && (align & (align - 1)) == 0);
-	if (align < 16)
-		align = 16;
-	do {
-		at = align_up(base + used + 16, align) - base;
-		if (size > BOOTSTRAP_BYTES || at > BOOTSTRAP_BYTES - size)
-			return NULL;
-	} while (!__atomic_compare_exchange_n(&bootstrap_used, &used, at + size,
-	    true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	*(size_t *)(void *)(bootstrap + at - 16) = size;
-	return bootstrap + at;
-}
-
-bool
-bootstrap_owns(const void *p)
-{
-	return (uintptr_t)p - (uintptr_t)bootstrap < BOOTSTRAP_BYTES;
-}
-
-size_t
-bootstrap_usable(const void *p)
-{
-	size_t bytes = *(const size_t *)(const void *)((const char *)p - 16);
-
-	umem_assert(bootstrap_owns(p));
-	umem_assert(
-	    bytes <= (size_t)(bootstrap + BOOTSTRAP_BYTES - (const char *)p));
-	return bytes;
-}
-
-/* Defined by the linker: the start of .bss. */
-extern char bss_start[] __asm__("__bss_start")
-    __attribute__((visibility("hidden")));
-
-/* The most bytes of small variables in .bss; a debug build has 20 KiB. */
-#define VARIABLES_MAX (32 * KIB)
-
-/*
- * Gives the pages of the library's small variables memory at once, because the
- * start touches all of them: 7 page faults less in a library of 4 such pages.
- * In a program that is linked with libumem.a, they are among other variables.
- */
-static void
-variables_populate(void)
-{
-	uintptr_t from = align_up((uintptr_t)bss_start, os_page_size());
-	uintptr_t end = align_up((uintptr_t)bootstrap, os_page_size());
-
-	if (end > from && end - from <= VARIABLES_MAX)
-		os_populate((void *)from, end - from);
-}
-
 static bool
 start_options(void)
 {
-	variables_populate();
-	report_start();
-	panic_report_start();
 	options_read();
 	checker_start();
 	if (checker_on)
@@ -254,7 +141,7 @@ start_sampling(void)
 
 static bool (*const start_steps[])(void) = {start_options, heap_start,
     start_cpus, page_map_start, start_debugging, start_class_caches,
-    start_fast_paths, start_sampling};
+    start_fast_paths, start_sampling, NULL};
 
 static void
 start_report_mode(void)
@@ -268,28 +155,6 @@ start_report_mode(void)
 	    : mode.mode == UMEM_MODE_RSEQ_OWN ? "own area"
 					      : mode.reason,
 	    mode.index == UMEM_INDEX_MM_CID ? "mm_cid" : "cpu_id", mode.ncpus);
-}
-
-/* Returns true if this call has made the library ready. */
-static bool
-start_locked(void)
-{
-	lock_assert_held(&start_lock);
-	umem_assert(umem_state == 0 || umem_state == UMEM_READY);
-	if (umem_state == UMEM_READY)
-		return false;
-	umem_assert(nsteps_done < array_size(start_steps));
-	__atomic_store_n(&starting_thread,
-	    (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
-	while (
-	    nsteps_done < array_size(start_steps) && start_steps[nsteps_done]())
-		nsteps_done++;
-	__atomic_store_n(&starting_thread, 0, __ATOMIC_RELAXED);
-	if (nsteps_done < array_size(start_steps))
-		return false;
-	/* Release; pairs with umem_ready(). */
-	__atomic_store_n(&umem_state, UMEM_READY, __ATOMIC_RELEASE);
-	return true;
 }
 
 /*
@@ -307,48 +172,34 @@ start_exits(void)
 	exit_check_start();
 }
 
-bool
-umem_start(void)
+/* What the start leaves for later, because it may allocate. */
+static void
+started(void)
 {
-	bool first;
+	int saved = errno;
 
-	/*
-	 * A function that the start calls has called the library; see
-	 * bootstrap_is_active().
-	 */
-	if (__atomic_load_n(&starting_thread, __ATOMIC_RELAXED) ==
-	    (uintptr_t)__builtin_thread_pointer())
-		return false;
-	lock_take(&start_lock);
-	first = start_locked();
-	lock_release(&start_lock);
-	if (first) {
-		int saved = errno;
-
-		/* These may allocate, so they run after the start. */
-		fork_register();
-		if (options.confined)
-			os_confine();
-		if (options.verbose) {
-			start_report_mode();
-			option_report_changes();
-		}
-		if (options.help)
-			dump_help();
-		if (os_libc_is_ready())
-			start_exits();
-		errno = saved;
+	fork_register();
+	if (options.confined)
+		os_confine();
+	if (options.verbose) {
+		start_report_mode();
+		option_report_changes();
 	}
-	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;
+	if (options.help)
+		dump_help();
+	if (os_libc_is_ready())
+		start_exits();
+	errno = saved;
 }
 
-start_path bool
-umem_start_early(void)
+static start_path bool
+is_early(void)
 {
-	if (&umem_is_malloc != NULL && !options_are_given())
-		return false;
-	return umem_ready();
+	return &umem_is_malloc == NULL || options_are_given();
 }
+
+const struct ready_start ready_start = {
+    .steps = start_steps, .started = started, .is_early = is_early};
 
 /*
  * Registers the fork handlers here.  The first call may come in a thread that
@@ -370,7 +221,7 @@ start_constructor(void)
 		update_thread_offer(/* created */ false);
 }
 
-const void *const umem_landmarks[] = {(void *)vmem_alloc, (void *)vmem_create,
+const void *const stack_landmarks[] = {(void *)vmem_alloc, (void *)vmem_create,
     (void *)cpu_now, (void *)page_map_start, (void *)umem_alloc,
     (void *)umem_cache_alloc, (void *)cache_alloc_slow, (void *)debug_alloc,
     (void *)stack_trace, (void *)unwind_rule, (void *)umem_reap,
@@ -385,29 +236,6 @@ umem_startup(
 	(void)start, (void)bytes, (void)page, (void)minstack, (void)maxstack;
 	umem_ready();
 	errno = saved;
-}
-
-public int
-umem_mode(struct umem_mode *out, size_t bytes)
-{
-	static const int modes[] = {[RSEQ_NONE] = UMEM_MODE_LOCKED,
-	    [RSEQ_LIBC] = UMEM_MODE_RSEQ_LIBC,
-	    [RSEQ_OWN] = UMEM_MODE_RSEQ_OWN};
-
-	if (out == NULL || bytes != sizeof(*out) || !umem_ready()) {
-		errno = EINVAL;
-		return -1;
-	}
-	umem_assert((size_t)cpu_layer.rseq.owner < array_size(modes));
-	/* Locked mode always has a reason. */
-	umem_assert(cpu_layer.rseq.owner != RSEQ_NONE ||
-		    cpu_layer.rseq.reason[0] != '\0');
-	out->mode = modes[cpu_layer.rseq.owner];
-	out->index =
-	    cpu_layer.rseq.by_mm_cid ? UMEM_INDEX_MM_CID : UMEM_INDEX_CPU_ID;
-	out->ncpus = cpu_layer.nwanted;
-	out->reason = cpu_layer.rseq.reason;
-	return 0;
 }
 
 public const char *
@@ -429,5 +257,3 @@ vmem_heap_arena(vmem_alloc_t **alloc, vmem_free_t **release)
 		*release = vmem_free;
 	return arena;
 }
-
-DESCRIBE(DESCRIBED_START);

@@ -869,7 +869,7 @@ os_thread_name_get(char name[OS_THREAD_NAME_BYTES])
 	unconfined_end();
 }
 
-static void (*fault_explain)(const struct os_fault *fault) seldom_used;
+static bool explains_faults seldom_used;
 
 /*
  * Restores the default action.  An access faults again after the return; a
@@ -886,7 +886,7 @@ fault_handler(int number, siginfo_t *info, void *context)
 		    .pc = context_pc(context),
 		    .access = context_access(context)};
 
-		fault_explain(&fault);
+		panic_hooks.explain(&fault);
 	}
 	sigaction(SIGSEGV, &action, NULL);
 	if (info->si_code <= 0)
@@ -918,9 +918,9 @@ fault_handle(void)
 }
 
 void
-os_explain_faults(void (*explain)(const struct os_fault *fault))
+os_explain_faults(void)
 {
-	fault_explain = explain;
+	explains_faults = true;
 	if (os_libc_is_ready())
 		fault_handle();
 }
@@ -929,7 +929,7 @@ bool
 os_constructed(void)
 {
 	__atomic_store_n(&constructed, true, __ATOMIC_RELAXED);
-	if (fault_explain != NULL)
+	if (explains_faults)
 		fault_handle();
 	return &__tsan_init != NULL;
 }

@@ -230,11 +230,11 @@ struct os_fault {
 };
 
 /*
- * Call explain() when a thread is about to die of SIGSEGV because of an access
+ * Call panic_hooks.explain() when a thread is about to die of SIGSEGV because of an access
  * to memory, from the call on or from os_constructed() on.  Does nothing if
  * SIGSEGV has not its default action, or if the process is confined.
  */
-void os_explain_faults(void (*explain)(const struct os_fault *fault));
+void os_explain_faults(void);
 
 uint32_t os_process_id(void);
 

@@ -5,8 +5,6 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-void (*message_sink)(const char *text, size_t n);
-bool (*panic_reporter)(const struct message *m, const void *p);
 bool message_anywhere;
 char message_log[MESSAGE_PATH_BYTES] seldom_used;
 
@@ -235,8 +233,7 @@ static void
 line_send(const struct message *m)
 {
 	message_send(m);
-	if (message_sink != NULL)
-		message_sink(m->text, m->n);
+	panic_hooks.line(m->text, m->n);
 }
 
 void
@@ -257,7 +254,7 @@ panic_args(const void *p, const char *format, va_list *args)
 	struct message m;
 
 	line_format(&m, format, args);
-	if (panic_reporter == NULL || !panic_reporter(&m, p))
+	if (!panic_hooks.report(&m, p))
 		line_send(&m);
 	os_abort();
 }

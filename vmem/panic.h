@@ -83,18 +83,23 @@ _Noreturn void panic_about(const void *p, const char *format, ...)
 /* Append formatted text to a message. */
 void message_format(struct message *m, const char *format, va_list *args);
 
-/*
- * If not NULL, called with each line of message_line() and panic(), written or
- * not.
- */
-extern void (*message_sink)(const char *text, size_t n);
+struct os_fault;
 
-/*
- * If not NULL, called by panic() to write its line m and whatever explains it.
- * p is the address of panic_about(), or NULL.  Returns false if the calling
- * thread is making a report already; then panic() writes the line itself.
- */
-extern bool (*panic_reporter)(const struct message *m, const void *p);
+/* Reports; umem/profile/panic_report.c defines the table. */
+extern hidden const struct panic_hooks {
+	/* Called with each line of message_line() and panic(), written or not.
+	 */
+	void (*line)(const char *text, size_t n);
+	/*
+	 * Called by panic() to write its line m and whatever explains it.  p is
+	 * the address of panic_about(), or NULL.  Returns false if the calling
+	 * thread is making a report already; then panic() writes the line
+	 * itself.
+	 */
+	bool (*report)(const struct message *m, const void *p);
+	/* Called in the handler of os_explain_faults(). */
+	void (*explain)(const struct os_fault *fault);
+} panic_hooks;
 
 /* Report a failed assertion and abort. */
 _Noreturn void assert_failed(const char *what, const char *file, int line);

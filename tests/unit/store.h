@@ -31,13 +31,16 @@ destruct(struct slab_store *s, void *object)
 	destructed[n_destructed++] = object;
 }
 
+static const struct slab_owner owner = {.destruct = destruct};
+
 static inline void
 start(size_t chunk, size_t align, bool constructs)
 {
 	struct slab_layout layout;
 
 	ck_assert(slab_layout(&layout, chunk, align, HEAP_UNIT));
-	slab_store_init(&store, &layout, NULL, 0, constructs ? destruct : NULL);
+	slab_store_init(&store, &layout, NULL, 0, constructs);
+	store.owner = &owner;
 }
 
 static inline void

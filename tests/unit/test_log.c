@@ -142,12 +142,11 @@ START_TEST(the_last_messages_are_in_the_ring)
 {
 	char line[100];
 
-	report_start();
 	for (unsigned i = 0; i < 1000; i++) {
 		uint64_t at = umem_error_begin;
 
 		memset(line, 'a' + (int)(i % 26), sizeof(line));
-		message_sink(line, sizeof(line));
+		panic_hooks.line(line, sizeof(line));
 		ck_assert_uint_eq(umem_error_begin, (at + 100) % 8192);
 		for (unsigned j = 0; j < 100; j++)
 			ck_assert_int_eq(

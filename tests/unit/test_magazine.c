@@ -141,9 +141,11 @@ accept_candidate(size_t bytes)
 static void
 start_marks(void)
 {
-	cpu_marks.find = find_mark;
-	cpu_marks.candidate_distance = next_distance;
-	cpu_marks.accept = accept_candidate;
+	static const struct cpu_mark_chooser chooser = {.find = find_mark,
+	    .candidate_distance = next_distance,
+	    .accept = accept_candidate};
+
+	cpu_marks.chooser = &chooser;
 	layer.is_marked = true;
 	cpu_set_marks(64);
 }

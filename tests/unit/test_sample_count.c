@@ -138,17 +138,17 @@ START_TEST(rounds_are_marked_with_the_chance_of_their_bytes)
 	for (unsigned i = 0; nrounds < 8000000; i++) {
 		unsigned most = 1 + i % 90;
 
-		n = cpu_marks.find(bytes, most);
+		n = cpu_marks.chooser->find(bytes, most);
 		nrounds += n < most ? n + 1 : n;
 		nmarked += n < most;
 	}
 	ck_assert_double_eq_tol(
 	    nmarked, nrounds * want, 5 * sqrt(nrounds * want));
 	ck_assert_uint_eq(
-	    cpu_marks.find(mean / CANDIDATE_EVERY + 1, 1000), 1000);
+	    cpu_marks.chooser->find(mean / CANDIDATE_EVERY + 1, 1000), 1000);
 	umem_sample(0);
-	ck_assert_uint_eq(cpu_marks.find(bytes, 1000), 1000);
-	ck_assert(!cpu_marks.accept(bytes));
+	ck_assert_uint_eq(cpu_marks.chooser->find(bytes, 1000), 1000);
+	ck_assert(!cpu_marks.chooser->accept(bytes));
 	ck_assert(!sample_count_marked(bytes, bytes));
 }
 END_TEST
@@ -166,11 +166,11 @@ START_TEST(candidates_are_marked_with_the_chance_of_their_bytes)
 
 	ck_assert_int_eq(umem_sample(mean), 0);
 	for (unsigned i = 0; i < N; i++) {
-		uint32_t distance = cpu_marks.candidate_distance();
+		uint32_t distance = cpu_marks.chooser->candidate_distance();
 
 		pushes += distance + 1;
 		nbeyond += distance >= CANDIDATE_EVERY;
-		if (!cpu_marks.accept(bytes))
+		if (!cpu_marks.chooser->accept(bytes))
 			continue;
 		nmarked++;
 		ntaken += sample_count_marked(bytes / 4, bytes);

@@ -347,7 +347,7 @@ START_TEST(what_is_not_a_chunk_is_refused)
 	 * chunk.
 	 */
 	start(1000, 8, false);
-	slab_store_init(&other, &store.layout, NULL, 0, NULL);
+	slab_store_init(&other, &store.layout, NULL, 0, false);
 	ck_assert_uint_eq(slab_take(&other, &q, 1), 1);
 	take_all(store.layout.nchunks);
 	p = take();
@@ -950,6 +950,7 @@ construct_and_churn(void *arg)
 
 START_TEST(threads_that_construct_at_once_lose_no_mark)
 {
+	static const struct slab_owner clearing = {.destruct = clear_mark};
 	pthread_t thread[NTHREADS];
 
 	/*
@@ -957,7 +958,7 @@ START_TEST(threads_that_construct_at_once_lose_no_mark)
 	 * or two slabs.
 	 */
 	start(512, 16, true);
-	store.destruct = clear_mark;
+	store.owner = &clearing;
 	for (uintptr_t i = 0; i < NTHREADS; i++)
 		pthread_create(
 		    &thread[i], NULL, construct_and_churn, (void *)(i + 1));
@@ -1040,7 +1041,7 @@ start_integers(vmem_t *arena, size_t chunk, size_t quantum)
 
 	ck_assert(slab_layout(&layout, chunk, 1, quantum));
 	layout.colour_max = layout.colour_step = 0;
-	slab_store_init(&store, &layout, arena, 0, NULL);
+	slab_store_init(&store, &layout, arena, 0, false);
 }
 
 START_TEST(slabs_of_a_source_are_found_wherever_they_start)
@@ -1179,7 +1180,7 @@ START_TEST(threads_never_share_a_chunk)
 
 	ck_assert_ptr_nonnull(arena);
 	ck_assert(slab_layout(&layout, 2000, 8, HEAP_UNIT));
-	slab_store_init(&store, &layout, arena, 0, NULL);
+	slab_store_init(&store, &layout, arena, 0, false);
 	churn_together();
 	ck_assert_uint_eq(nwrong, 0);
 	check();

@@ -109,6 +109,9 @@ asked(struct slab_store *s)
 	count(&nasked);
 }
 
+static const struct slab_owner owner = {
+    .destruct = destruct_chunk, .want_retire = asked};
+
 static void
 start_with(size_t bytes, bool constructs, vmem_t *source)
 {
@@ -117,10 +120,9 @@ start_with(size_t bytes, bool constructs, vmem_t *source)
 	ck_assert(slab_layout(&layout, bytes, 16, HEAP_UNIT));
 	if (source != NULL)
 		layout.colour_step = layout.colour_max = 0;
-	slab_store_init(
-	    &store, &layout, source, 0, constructs ? destruct_chunk : NULL);
+	slab_store_init(&store, &layout, source, 0, constructs);
 	store.is_type_stable = true;
-	store.want_retire = asked;
+	store.owner = &owner;
 }
 
 static void
@@ -767,8 +769,11 @@ use(umem_cache_t *cache, unsigned n)
 static umem_cache_t *asked_of;
 
 static void
-cache_asked(struct umem_cache *cache)
+cache_asked(struct slab_store *slabs)
 {
+	struct umem_cache *cache =
+	    container_of(slabs, struct umem_cache, slabs);
+
 	/* Check that no lock is held, of any rank. */
 	lock_take(&cache_list_lock);
 	lock_take(&cache->slabs.lock);
@@ -952,8 +957,11 @@ END_TEST
 START_TEST(each_call_that_would_release_memory_asks)
 {
 	umem_cache_t *cache = create(_i, 0);
+	const struct slab_owner asking = {
+	    .destruct = cache->slabs.owner->destruct,
+	    .want_retire = cache_asked};
 
-	cache_retire_hook = cache_asked;
+	cache->slabs.owner = &asking;
 	use(cache, 3000);
 	ck_assert_uint_eq(nasked, 0);
 	umem_cache_reap_now(cache);

@@ -1,8 +1,9 @@
 #!/bin/bash
-# lint.sh - checks layers, style, size, format, products of 32 bits, man pages
-# and scripts
+# lint.sh - checks layers, symbols, style, size, format, products of 32 bits,
+# man pages and scripts
 #
-#	tools/build/lint.sh BUILD	BUILD is where clang-format may be kept
+#	tools/build/lint.sh BUILD	BUILD has the objects, and may keep
+#					clang-format
 #
 # Runs in the tree's root, goes on after a failure, and says at the end what
 # failed.
@@ -56,6 +57,7 @@ mapfile -t scripts < <(find tools tests -name '*.sh' -o -name '*.bash'
 mapfile -t pages < <(find man -name '*.[1-9]')
 
 check layers tools/build/check_layers.sh
+check symbols tools/build/check_symbols.py "$1"
 check style tools/build/check_style.py
 check size tools/build/code_lines.py
 check constants tools/build/check_constants.py

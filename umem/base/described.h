@@ -2,6 +2,13 @@
 #ifndef UMEM_BASE_DESCRIBED_H
 #define UMEM_BASE_DESCRIBED_H
 
+/* ready.c */
+#define DESCRIBED_START(M, V, C, B)                                            \
+	V(BOOTSTRAP, bootstrap)                                                \
+	V(BOOTSTRAP_USED, bootstrap_used)                                      \
+	V(UMEM_STATE, umem_state)                                              \
+	C(UMEM_READY)
+
 /* page_map.c */
 #define DESCRIBED_PAGE_MAP(M, V, C, B)                                         \
 	V(PAGE_MAP, page_map)                                                  \

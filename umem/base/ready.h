@@ -1,12 +1,25 @@
-/* ready.h - start-up state, and memory before the start; see init.c */
+/* ready.h - start-up state, and memory before the start; see ready.c */
 #ifndef UMEM_READY_H
 #define UMEM_READY_H
 
 #include "vmem/base.h"
 
-/* [a] Written by init.c; UMEM_READY when started. */
+/* [a] UMEM_READY when started. */
 extern hidden int umem_state;
 #define UMEM_READY 2
+
+/* The start; init.c defines the table. */
+extern hidden const struct ready_start {
+	/*
+	 * The steps, up to NULL.  A step returns false if it has to be repeated
+	 * for want of memory.
+	 */
+	bool (*const *steps)(void);
+	/* Called once after the start; may allocate. */
+	void (*started)(void);
+	/* Returns whether a constructor starts the library. */
+	bool (*is_early)(void);
+} ready_start;
 
 /*
  * Starts the library if it has not started.  Returns false if it cannot start
@@ -19,15 +32,6 @@ bool umem_start(void);
  * also because the start can wait for the first allocation.
  */
 bool umem_start_early(void);
-
-/* Defined only in the library that defines the names of malloc. */
-extern const bool umem_is_malloc __attribute__((weak, visibility("hidden")));
-
-/*
- * Addresses of functions of the library's first and last file and of some other
- * files; the last element is NULL.
- */
-extern hidden const void *const umem_landmarks[];
 
 /*
  * Starts the library if it has not started.  Returns false if it cannot start.

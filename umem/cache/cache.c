@@ -200,12 +200,8 @@ cache_choose_fast(struct umem_cache *cache)
 	    __ATOMIC_RELAXED);
 }
 
-/*
- * Tries the section for calls that skipped it on the fast path; then allocates
- * without it.
- */
-static void *
-alloc_by_section(struct umem_cache *cache, unsigned *work)
+void *
+cache_alloc_by_section(struct umem_cache *cache, unsigned *work)
 {
 	void *object;
 
@@ -229,7 +225,7 @@ void *
 cache_alloc_slow(struct umem_cache *cache, unsigned *work)
 {
 	if (unlikely(is_closed(cache)))
-		return alloc_by_section(cache, work);
+		return cache_alloc_by_section(cache, work);
 	return alloc_missed(cache, work);
 }
 
@@ -375,13 +371,9 @@ free_missed(struct umem_cache *cache, void *object, const char *function,
 	return true;
 }
 
-/*
- * Tries the section for calls that skipped it on the fast path; then frees
- * without it.
- */
-static bool
-free_by_section(struct umem_cache *cache, void *object, const char *function,
-    unsigned *work)
+bool
+cache_free_by_section(struct umem_cache *cache, void *object,
+    const char *function, unsigned *work)
 {
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
 	    rseq_push(&cpu_layer.place, cache_header_at(cache), object) ==
@@ -395,7 +387,7 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *function,
     unsigned *work)
 {
 	if (unlikely(is_closed(cache)))
-		return free_by_section(cache, object, function, work);
+		return cache_free_by_section(cache, object, function, work);
 	return free_missed(cache, object, function, work);
 }
 

@@ -154,20 +154,6 @@ extern hidden size_t cache_nothers;
 extern hidden bool cache_use_magazines;
 
 /*
- * [a] Called when slabs of a type-stable cache (cache->slabs.is_type_stable)
- * may be released after a grace period.  slab_retire_wanted() then returns how
- * many empty slabs to keep.  NULL: no module waits for grace periods, so no
- * slab of such a cache is released before umem_cache_destroy().
- *
- * The hook is called with no lock held, in any thread that reaps or does
- * upkeep, also within malloc().  It is called again for the same slabs until
- * slab_retire() has taken them.  It must not wait for a grace period and must
- * not call a function of the program.  The cache is not destroyed while the
- * hook runs.
- */
-extern void (*cache_retire_hook)(struct umem_cache *cache);
-
-/*
  * The cache of each size class; 0 is unused.  NULL: no object of the class has
  * been requested yet.  Each cache has the header with the number of its class.
  */
@@ -212,6 +198,12 @@ class_zero(void)
 struct umem_cache *cache_create(const char *name,
     const struct slab_layout *layout, vmem_t *source,
     const struct umem_cache *template);
+
+/*
+ * Ends a cache whose reserve has been dropped.  If objects are in use, it stays
+ * poisoned, and a message says so.
+ */
+void cache_destroy(struct umem_cache *cache);
 
 /*
  * Close and open the gate of the backend, if it has one.  Every function that
@@ -298,6 +290,13 @@ void *cache_alloc_slow(struct umem_cache *cache, unsigned *work);
  * May add flags to *work: WORK_POLL, WORK_TICKED.
  */
 bool cache_free_slow(struct umem_cache *cache, void *object,
+    const char *function, unsigned *work);
+
+/*
+ * The same, for calls that have not tried the section: they try it first.
+ */
+void *cache_alloc_by_section(struct umem_cache *cache, unsigned *work);
+bool cache_free_by_section(struct umem_cache *cache, void *object,
     const char *function, unsigned *work);
 
 /* Aborts if the cache was destroyed while objects were in use. */

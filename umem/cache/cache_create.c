@@ -43,7 +43,6 @@ struct list cache_destroyed_list = {
     &cache_destroyed_list, &cache_destroyed_list};
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
-void (*cache_retire_hook)(struct umem_cache *cache);
 struct umem_cache *class_cache[SIZE_CLASSES + 1];
 size_t cache_nsourced;
 size_t cache_nothers;
@@ -87,13 +86,11 @@ is_watched(const struct umem_cache *cache)
 static void
 want_retire(struct slab_store *store)
 {
-	/* Acquire: pairs with the release store of the hook. */
-	void (*hook)(struct umem_cache *) =
-	    __atomic_load_n(&cache_retire_hook, __ATOMIC_ACQUIRE);
-
-	if (hook != NULL)
-		hook(cache_of(store));
+	cache_deferral.retire(cache_of(store));
 }
+
+static const struct slab_owner slab_owner = {
+    .destruct = destruct_chunk, .want_retire = want_retire};
 
 /* May objects of the cache be samples?  See sample_object.c. */
 static bool
@@ -123,15 +120,15 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	umem_assert(is_pow2(cache->align) && layout->chunk >= cache->bufsize);
 	umem_assert(layout->nchunks != 0 &&
 		    layout->slab_bytes / layout->nchunks >= layout->chunk);
-	slab_store_init(&cache->slabs, layout, source, cache->class,
-	    constructs ? destruct_chunk : NULL);
+	slab_store_init(
+	    &cache->slabs, layout, source, cache->class, constructs);
+	cache->slabs.owner = &slab_owner;
 	cache->slabs.name = cache->name;
 	cache->has_heap_slabs =
 	    cache->backend == &slab_backend && source == NULL;
 	cache->slabs.record_bytes =
 	    (uint32_t)cache_debugger.record_bytes(cache);
 	cache->slabs.is_type_stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
-	cache->slabs.want_retire = want_retire;
 	cache->slabs.is_annotated = is_watched(cache);
 	cache->may_be_sampled = objects_may_be_samples(cache);
 	cache->slabs.has_guard_pages = (cache->debug & UMF_FIREWALL) != 0;
@@ -479,15 +476,12 @@ cache_poison(struct umem_cache *cache, bool tell)
 	lock_release(&cache_list_lock);
 }
 
-public void
-umem_cache_destroy(umem_cache_t *cache)
+void
+cache_destroy(struct umem_cache *cache)
 {
-	bool released, drained, ended;
+	bool released = cache_deferral.end_cache(cache);
+	bool drained, ended;
 
-	if (cache == NULL)
-		return;
-	released = cache_deferral.end_cache(cache);
-	reserve_end(cache);
 	cache_walk_unlink(cache);
 	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);

@@ -32,7 +32,7 @@ quantum_cache_create(
 static void
 quantum_cache_destroy(void *cache)
 {
-	umem_cache_destroy(cache);
+	cache_destroy(cache);
 }
 
 static void *
@@ -41,7 +41,7 @@ quantum_cache_alloc(void *cache, int vmflag)
 	struct umem_cache *self = cache;
 	struct slab_store *slabs = &self->slabs;
 	unsigned work = 0;
-	void *piece = cache_alloc_slow(self, &work);
+	void *piece = cache_alloc_by_section(self, &work);
 	void *span;
 
 	(void)vmflag;
@@ -61,7 +61,11 @@ quantum_cache_alloc(void *cache, int vmflag)
 static void
 quantum_cache_free(void *cache, void *piece)
 {
-	umem_cache_free(cache, piece);
+	unsigned work = 0;
+
+	cache_free_by_section(cache, piece, "vmem_free", &work);
+	if (work != 0)
+		cache_upkeep.run(work);
 }
 
 static void

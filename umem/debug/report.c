@@ -208,8 +208,7 @@ report_whatis_command(const void *p)
 	    os_process_id(), p);
 }
 
-/* Receives a message that panic.c has written. */
-static void
+void
 report_sink(const char *bytes, size_t n)
 {
 	if (is_reporter())
@@ -217,12 +216,6 @@ report_sink(const char *bytes, size_t n)
 	lock_take(&report_lock);
 	ring_put_locked(bytes, n);
 	lock_release(&report_lock);
-}
-
-void
-report_start(void)
-{
-	message_sink = report_sink;
 }
 
 void

@@ -61,8 +61,8 @@ void report_no_record(void);
 void report_crash_command(void);
 void report_whatis_command(const void *p);
 
-/* Make the messages of panic.c go to the ring, too. */
-void report_start(void);
+/* Receives a message that panic.c has written. */
+void report_sink(const char *bytes, size_t n);
 
 void report_after_fork(void);
 

@@ -382,7 +382,7 @@ library_code_find(void)
 		lo = (uintptr_t)__ehdr_start;
 		hi = (uintptr_t)etext;
 	} else {
-		for (const void *const *at = umem_landmarks; *at != NULL;
+		for (const void *const *at = stack_landmarks; *at != NULL;
 		     at++) {
 			if ((uintptr_t)*at < lo)
 				lo = (uintptr_t)*at;

@@ -5,6 +5,12 @@
 #include "vmem/base.h"
 
 /*
+ * Addresses of functions of the library's first and last file and of some other
+ * files; the last element is NULL.  init.c defines the table.
+ */
+extern hidden const void *const stack_landmarks[];
+
+/*
  * Stores up to n return addresses, beginning with that of the program's call
  * into the library.  Returns their number.
  */

@@ -22,6 +22,9 @@
 #include "umem/profile/sample_count.h"
 #include "vmem/panic.h"
 
+/* Defined only in the library that defines the names of malloc. */
+extern const bool umem_is_malloc __attribute__((weak, visibility("hidden")));
+
 /* The words that the fast paths read, on one cache line; written at start. */
 struct alloc_fast {
 	size_t small_end; /* smaller sizes use the small table */

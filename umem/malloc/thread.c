@@ -59,6 +59,7 @@
 
 #include "magazine/cpu.h"
 #include "umem/base/ready.h"
+#include "umem/malloc/alloc.h"
 #include "umem/upkeep/update_thread.h"
 #include "umem/malloc/vfork.h"
 #include "vmem/meta.h"
@@ -321,7 +322,7 @@ thread_run(void *p)
 	return start.run(start.arg);
 }
 
-bool
+static bool
 thread_is_counted(void)
 {
 	uint32_t state = __atomic_load_n(&key_state, __ATOMIC_ACQUIRE);
@@ -353,7 +354,7 @@ counted_key_make(void)
 		update_thread_ends();
 }
 
-int
+static int
 thread_create_next(pthread_t *thread, const pthread_attr_t *attr,
     void *(*run)(void *), void *arg)
 {
@@ -362,6 +363,9 @@ thread_create_next(pthread_t *thread, const pthread_attr_t *attr,
 	return next_create == NULL ? EAGAIN
 				   : next_create(thread, attr, run, arg);
 }
+
+const struct update_threads update_threads = {
+    .is_counted = thread_is_counted, .create_next = thread_create_next};
 
 /*
  * Creates a thread.  If there is no room for it, the upkeep thread makes room.

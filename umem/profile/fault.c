@@ -90,7 +90,7 @@ say_debugged(const struct os_fault *fault, const struct bufctl *bufctl)
 		    (unsigned)audit->allocated_depth);
 }
 
-static void
+void
 fault_explain(const struct os_fault *fault)
 {
 	const struct sample *s = sample_guarded_near(fault->address);
@@ -113,5 +113,5 @@ fault_explain_guards(void)
 	static bool is_done seldom_used; /* [a] */
 
 	if (!__atomic_exchange_n(&is_done, true, __ATOMIC_RELAXED))
-		os_explain_faults(fault_explain);
+		os_explain_faults();
 }

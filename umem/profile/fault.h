@@ -10,4 +10,8 @@
  */
 void fault_explain_guards(void);
 
+/* For panic_hooks. */
+struct os_fault;
+void fault_explain(const struct os_fault *fault);
+
 #endif

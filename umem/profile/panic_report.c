@@ -12,10 +12,10 @@
 #include "umem/base/large.h"
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
+#include "umem/profile/fault.h"
 #include "umem/debug/report.h"
 #include "umem/debug/stack.h"
 #include "umem/debug/symbol.h"
-#include "umem/profile/panic_report.h"
 #include "umem/profile/sample.h"
 
 /* The block that contains an address. */
@@ -116,8 +116,5 @@ panic_report(const struct message *m, const void *p)
 	return true;
 }
 
-void
-panic_report_start(void)
-{
-	panic_reporter = panic_report;
-}
+const struct panic_hooks panic_hooks = {
+    .line = report_sink, .report = panic_report, .explain = fault_explain};

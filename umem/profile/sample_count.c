@@ -265,9 +265,12 @@ marks_find(size_t bytes, unsigned n)
 void
 sample_count_start(void)
 {
-	cpu_marks.candidate_distance = candidate_distance;
-	cpu_marks.find = marks_find;
-	cpu_marks.accept = candidate_accept;
+	static const struct cpu_mark_chooser chooser = {
+	    .candidate_distance = candidate_distance,
+	    .find = marks_find,
+	    .accept = candidate_accept};
+
+	cpu_marks.chooser = &chooser;
 }
 
 /*

@@ -835,11 +835,13 @@ cache_first_made(struct umem_cache *cache)
  * The layer that was made first is the one that retires slabs (grace.c).  The
  * lock keeps the layers from ending meanwhile.
  */
-void
+static void
 defer_retire(struct umem_cache *cache)
 {
 	struct domain *domain = NULL;
 
+	if (__atomic_load_n(&cache->defers, __ATOMIC_RELAXED) == NULL)
+		return;
 	lock_take(&cache_list_lock);
 	if (cache->defers != NULL)
 		domain = (*cache_first_made(cache))->domain;
@@ -929,4 +931,5 @@ const struct cache_deferral cache_deferral = {
     .waiting = defer_waiting,
     .has = defer_has,
     .wake = defer_rouse,
+    .retire = defer_retire,
 };

@@ -150,9 +150,6 @@ bool defer_has(const struct umem_cache *cache, const void *object);
 void defer_before_fork(void);
 void defer_after_fork(bool child);
 
-/* As cache_retire_hook. */
-void defer_retire(struct umem_cache *cache);
-
 /*
  * Starts the threads of domains that have slabs to release.  Not for malloc()
  * and free(), because libc may call these with a lock that pthread_create()

@@ -363,8 +363,6 @@ domain_make(const void *key, umem_grace_of_t *grace_of)
 	struct domain *domain;
 
 	lock_take(&defer_lock);
-	/* Release; pairs with the load by the cache that calls the hook. */
-	__atomic_store_n(&cache_retire_hook, defer_retire, __ATOMIC_RELEASE);
 	domain = domain_find(key);
 	if (domain == NULL && (domain = meta_alloc(sizeof(*domain))) != NULL) {
 		domain->key = key;

@@ -142,16 +142,14 @@ slab_desc_bytes(const struct slab_store *store)
 
 void
 slab_store_init(struct slab_store *store, const struct slab_layout *layout,
-    vmem_t *source, unsigned map_class,
-    void (*destruct)(struct slab_store *store, void *object))
+    vmem_t *source, unsigned map_class, bool constructs)
 {
 	umem_assert(layout->nchunks > 0);
 	lock_init(&store->lock, LOCK_SLAB);
 	store->layout = *layout;
 	store->source = source;
 	store->map_class = map_class;
-	store->destruct = destruct;
-	store->constructs = destruct != NULL;
+	store->constructs = constructs;
 	store->part_bytes =
 	    align_up(layout->slab_bytes / SLAB_PARTS_MAX, os_page_size());
 	if (store->part_bytes == 0)
@@ -455,7 +453,7 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	for (unsigned w = 0; store->constructs && w < slab_nwords(store); w++)
 		for (uint64_t bits = constructed[w]; bits != 0;
 		     bits &= bits - 1)
-			store->destruct(
+			store->owner->destruct(
 			    store, (void *)(slab_first(store, slab) +
 					    (w * 64 + lowbit(bits)) *
 						store->layout.chunk));
@@ -575,7 +573,7 @@ slab_surplus_end(struct slab_store *store, struct slab *surplus, unsigned keep)
 	slab_destroy_surplus(store, surplus, keep);
 	if (unlikely(store->is_type_stable) &&
 	    slab_retire_wanted(store) != UINT_MAX)
-		store->want_retire(store);
+		store->owner->want_retire(store);
 }
 
 void
@@ -648,7 +646,7 @@ slab_destruct_ready(struct slab_store *store)
 	void *chunk;
 
 	while (slab_take(store, &chunk, 1) == 1) {
-		store->destruct(store, chunk);
+		store->owner->destruct(store, chunk);
 		slab_give_raw(store, chunk);
 	}
 }

@@ -78,6 +78,14 @@ struct slab_claims {
 	struct slab_claim claim[SLAB_CLAIMS];
 };
 
+/* The functions of the owner of a store; called without a lock. */
+struct slab_owner {
+	/* Called before the slab of a constructed chunk is destroyed. */
+	void (*destruct)(struct slab_store *store, void *object);
+	/* Called if a type-stable store has slabs to retire. */
+	void (*want_retire)(struct slab_store *store);
+};
+
 /*
  * The slabs of one cache.  Keys: [I] set at creation, [s] lock, [a] lock to
  * write, atomic to read, [u] unlocked, atomic.  The members that every
@@ -109,13 +117,7 @@ struct slab_store {
 	bool is_quantum;      /* [I] of a quantum cache of the source */
 	bool is_type_stable;  /* [I] type-stable; see slab_retire.c */
 	uint32_t hash_size;   /* [a] power of two, or 0 */
-	/*
-	 * Called without a lock before the slab of a constructed chunk is
-	 * destroyed.
-	 */
-	void (*destruct)(struct slab_store *store, void *object);
-	/* [I] Called without a lock if a stable store has slabs to retire. */
-	void (*want_retire)(struct slab_store *store);
+	const struct slab_owner *owner; /* [I] */
 	struct slab **hash;    /* [s] slabs by span, if there is a source */
 	struct slab *isolated; /* [s] slab that a purge has isolated */
 	size_t colour;         /* [u] of the next slab */
@@ -141,12 +143,11 @@ slab_record(const struct slab *slab, size_t i)
 
 /*
  * Initializes a store without slabs.  source is the arena of its spans, NULL
- * for the heap; map_class is its size class in the page map, or 0.  With a
- * destruct function, the store keeps free chunks constructed.
+ * for the heap; map_class is its size class in the page map, or 0.  If it
+ * constructs, the store keeps free chunks constructed.
  */
 void slab_store_init(struct slab_store *store, const struct slab_layout *layout,
-    vmem_t *source, unsigned map_class,
-    void (*destruct)(struct slab_store *store, void *object));
+    vmem_t *source, unsigned map_class, bool constructs);
 
 /*
  * Ends the store; no other thread may use it.  Destroys every slab that has no

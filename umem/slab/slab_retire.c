@@ -38,7 +38,7 @@
  * Requests
  *	slab_reap() and slab_reap_unused() release no slab of such a store.
  *	They note the number of empty slabs to keep (store->retire_wanted) and
- *	call store->want_retire() without a lock.  slab_retire() clears the
+ *	call owner->want_retire() without a lock.  slab_retire() clears the
  *	note.  page_purge.c purges no page of such a store.
  *
  * A retired slab counts in store->nslabs, and stays in the page map or the

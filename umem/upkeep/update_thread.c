@@ -157,8 +157,8 @@ update_thread_create(
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = thread_create_next != NULL
-		    ? thread_create_next(created, &attr, run, arg)
+	error = &update_threads != NULL
+		    ? update_threads.create_next(created, &attr, run, arg)
 		    : pthread_create(created, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);

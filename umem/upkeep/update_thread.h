@@ -56,17 +56,16 @@ bool update_thread_end_now(void);
 void update_thread_await(void);
 
 /*
- * Will update_thread_ends() be called for the calling thread?  Defined by
- * thread.c; without thread.c no function has the name.
+ * Functions of the library that has a pthread_create().  Only that one defines
+ * the table (thread.c).
  */
-bool thread_is_counted(void) __attribute__((weak));
-
-/*
- * The next definition of pthread_create() after that of thread.c, which defines
- * this function.  Without thread.c no function has the name.
- */
-int thread_create_next(pthread_t *thread, const pthread_attr_t *attr,
-    void *(*run)(void *), void *arg) __attribute__((weak));
+extern const struct update_threads {
+	/* Will update_thread_ends() be called for the calling thread? */
+	bool (*is_counted)(void);
+	/* The next definition of pthread_create(). */
+	int (*create_next)(pthread_t *thread, const pthread_attr_t *attr,
+	    void *(*run)(void *), void *arg);
+} update_threads __attribute__((weak, visibility("hidden")));
 
 /*
  * Creates a thread of the library, whose attributes update_thread.c lists; it

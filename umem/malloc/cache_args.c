@@ -1,5 +1,6 @@
 /*
- * cache_args.c - caches from a structure of attributes; size, name, zeros
+ * cache_args.c - caches from a structure of attributes; destruction, size,
+ * name, zeros
  *
  * umem_cache_create() has nine arguments, and more attributes would need a new
  * function each time.  struct umem_cache_args grows instead.  The caller tells
@@ -66,6 +67,15 @@ umem_cache_create_args(
 invalid:
 	errno = EINVAL;
 	return NULL;
+}
+
+public void
+umem_cache_destroy(umem_cache_t *cache)
+{
+	if (cache == NULL)
+		return;
+	reserve_end(cache);
+	cache_destroy(cache);
 }
 
 public size_t
