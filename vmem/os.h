@@ -230,9 +230,9 @@ struct os_fault {
 };
 
 /*
- * Call panic_hooks.explain() when a thread is about to die of SIGSEGV because of an access
- * to memory, from the call on or from os_constructed() on.  Does nothing if
- * SIGSEGV has not its default action, or if the process is confined.
+ * Call panic_hooks.explain() when a thread is about to die of SIGSEGV after an
+ * access to memory, from the call on or from os_constructed() on.  Does nothing
+ * if SIGSEGV has not its default action, or if the process is confined.
  */
 void os_explain_faults(void);
 

@@ -70,7 +70,7 @@ for file in $everything; do
 	# Programs of the tests may use headers as installed.
 	code "$file" | grep -nE '^[ 	]*#[ 	]*include[ 	]*"' |
 	    grep -vE "\"(($may)(/[^/\"]*|\.h)|umem/umem(_rcu)?\.h|vmem/vmem\.h)\"" |
-	    cut -d: -f1 | breach "$file" "includes without naming the folder, or what is not for it" ||
+	    cut -d: -f1 | breach "$file" "includes upwards, or without naming the folder" ||
 	    true
 done
 for file in $library; do

@@ -4,11 +4,9 @@
 	tools/build/check_symbols.py BUILD
 
 Runs in the tree's root, on the objects of BUILD/obj.  Prints each use of a
-symbol that is defined in another folder than those below, and exits 1 if
-there was one.  A folder calls a module above it by a table of functions that
-the lower folder declares and the module defines.  Headers may be included
-from folders below only, because the compiler would not see an inline function
-here; check_layers.sh has that rule.
+symbol of a folder above, and exits 1 if there was one.  A folder calls a module
+above it by a table of functions, which the folder declares and the module
+defines.
 """
 
 import glob
@@ -16,7 +14,7 @@ import os
 import subprocess
 import sys
 
-# Each folder, and the folders whose symbols it may use besides its own.
+# The folders below each folder, which it may use.
 BELOW = {'vmem': [], 'magazine': ['vmem']}
 BELOW['umem/base'] = ['vmem', 'magazine']
 BELOW['umem/slab'] = BELOW['umem/base'] + ['umem/base']
