@@ -72,11 +72,10 @@ static const struct command commands[] = {
     {NULL, "users", command_users,
 	"[-dev] [-c caller] [--save=FILE]\n"
 	"                  [--suppressions=FILE] [--folded|--html|--pprof]\n"
-	"                  [--sysroot=dir] [--json] PID|CORE|FILE [CACHE ...]",
+	"                  [--sysroot=dir] [--json] PID|CORE [CACHE ...]",
 	"allocated memory by call site",
-	"The options are those of umem leaks.  A FILE is one that\n"
-	"UMEM_OPTIONS=stats or umem_dump() has written; the name of a CACHE\n"
-	"selects its blocks",
+	"The options are those of umem leaks.  The name of a CACHE selects its\n"
+	"blocks",
 	"a flame graph of the memory in use, of a process that samples",
 	"umem users --html 1234 >memory.html"},
     {NULL, "diff", command_diff,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # umem_dump() and the file of UMEM_OPTIONS=stats have the call sites of the
 # samples, in a process whose threads allocate at full speed, while sampling is
-# switched on and off, and in its children.  addr2line and umem samples name the
+# switched on and off, and in its children.  addr2line names the
 # functions of the largest.
 # test timeout: 120
 set -u
@@ -202,43 +202,3 @@ for row, n, size, name in zip(
     assert abs(blocks / n - 1) < near, row
     assert newest <= oldest < 3600, row
 END2
-
-# expect REGEX WORD... - umem users prints a line that matches
-expect() {
-	"$B/umem" users "${@:2}" "$file" >said 2>err ||
-	    { cat err; bad "umem users ${*:2}"; }
-	grep -Eq "$1" said || { cat said; bad "umem users ${*:2}: no '$1'"; }
-}
-expect "^process $(basename "$file" | tr -dc 0-9), the last of 21 in the file\$"
-row='^ +~?[0-9.]+M +[0-9]+% +~?[0-9]+ +[0-9]+s '
-expect "$row keep_many \(main\.c:[0-9]+\) < main\$"
-expect '^ {4}main`main\+0x' -d
-expect ';main;keep_few [0-9]+$' --folded
-expect '"call_site": "keep_many \(main\.c:' --json
-expect keep_many --html
-[ ! -s err ] || bad "umem users has a warning"
-"$B/umem" users --pprof "$file" >profile || bad "umem users --pprof"
-# The profile names the program and its build ID.
-id=$(sed -n "s/^module main: .*, build ID //p" "$file" | head -n 1)
-for text in "$PWD/main" "$id"; do
-	grep -aqF -e "$text" profile || bad "umem users --pprof: no '$text'"
-done
-
-# Another program at the path is not taken for the one that was sampled.
-"$CC" -O2 -fno-builtin -w -Wl,--build-id=0x1234 -o main main.c -pthread ||
-    exit 1
-expect ' main\+0x[0-9a-f]+ < main\+0x'
-grep -q 'main: not the file that the program had mapped' err ||
-    { cat err; bad "no warning"; }
-# A file that was cut has the dumps before.
-sed '$d' "$file" >cut.stats
-file=cut.stats
-expect '^process [0-9]*, the last of 20 in the file$'
-echo "process 1" >none
-"$B/umem" users none 2>err && bad "a file without samples"
-grep -qx 'umem: none: has no samples' err || bad "no message"
-# A file that is neither a report nor a core.
-echo text >text
-"$B/umem" users text 2>err && bad "a file that is no report"
-grep -qx 'umem: text: neither a core file nor a report with samples' err ||
-    { cat err; bad "no message"; }

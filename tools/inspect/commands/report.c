@@ -20,7 +20,6 @@
 #include "tools/inspect/commands/report.h"
 #include "tools/inspect/model/audit.h"
 #include "tools/inspect/model/snapshot.h"
-#include "tools/inspect/report/dump.h"
 #include "tools/inspect/report/flame.h"
 #include "tools/inspect/report/pprof.h"
 #include "tools/inspect/sites/leaks.h"
@@ -440,39 +439,13 @@ command_leaks(int argc, char **argv)
 	    snapshot_open(only_argument(argc, argv), MODEL_POINTERS), &options);
 }
 
-/* Prints the samples of a file that the library has written. */
-static void
-print_dump(const struct dump *dump, const struct report_options *options)
-{
-	bool is_text = options->form == 0 && !json_wanted;
-
-	rows = dump->sites;
-	rows.caller = options->caller;
-	sites_finish(&rows);
-	if (is_text && dump->process != NULL)
-		printf("%s%s\n", plain_text(dump->process, SIZE_MAX),
-		    dump->ndumps == 1 ? ""
-				      : xprint(", the last of %zu in the file",
-					    dump->ndumps));
-	print_form(rows.model, options);
-	if (is_text && dump->rest != NULL)
-		printf(
-		    "not in the file: %s\n", plain_text(dump->rest, SIZE_MAX));
-}
-
 int
 command_users(int argc, char **argv)
 {
 	struct report_options options = {0};
-	struct dump dump;
 
 	parse_options(argc, argv, &options);
 	expect_arguments(argc, argv, 1, INT_MAX);
-	if (dump_open(argv[optind], &dump)) {
-		only_argument(argc, argv);
-		print_dump(&dump, &options);
-		return EXIT_OK;
-	}
 	options.caches = argv + optind + 1;
 	options.ncaches = argc - optind - 1;
 	return report_print(snapshot_open(argv[optind], 0), &options);

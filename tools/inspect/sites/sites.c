@@ -157,16 +157,6 @@ sites_add(struct sites *sites, const struct site_block *b)
 	}
 }
 
-void
-sites_add_total(struct sites *sites, const struct site_tally *tally)
-{
-	struct site_tally *t = xalloc(sizeof(*t));
-
-	*t = *tally;
-	ARRAY_GROW(sites->tallies, sites->ntallies, sites->tallies_capacity);
-	sites->tallies[sites->ntallies++] = t;
-}
-
 /* Finds the record of a buffer or block with its stack. */
 static bool
 has_stack(struct model *model, const struct slab *slab,

@@ -77,9 +77,6 @@ struct sites {
 
 void sites_add(struct sites *sites, const struct site_block *block);
 
-/* Adds blocks of one stack that were counted or estimated elsewhere. */
-void sites_add_total(struct sites *sites, const struct site_tally *tally);
-
 /* Estimates blocks that were not sampled, and makes the rows. */
 void sites_finish(struct sites *sites);
 
