@@ -6,8 +6,10 @@
  * the target, and the address space in which libdw unpacks sections by that of
  * the files.
  */
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -120,6 +122,22 @@ xprint(const char *format, ...)
 	text = xprint_list(format, arguments);
 	va_end(arguments);
 	return text;
+}
+
+void *
+tree_item(void **tree, const void *key, size_t bytes,
+    int (*order)(const void *, const void *), bool *is_new)
+{
+	void **found = tfind(key, tree, order), *made;
+
+	*is_new = found == NULL;
+	if (found != NULL)
+		return *found;
+	made = xalloc(bytes);
+	memcpy(made, key, bytes);
+	if (tsearch(made, tree, order) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made;
 }
 
 void

@@ -31,6 +31,13 @@ char *xprint_list(const char *format, va_list arguments)
 		      (array) =                                                \
 			  xresize(array, (capacity) * sizeof(*(array)))))
 
+/*
+ * Returns the item of a tree of tsearch() that equals the key.  If there is
+ * none, adds a copy of the key, which has so many bytes, and sets *is_new.
+ */
+void *tree_item(void **tree, const void *key, size_t bytes,
+    int (*order)(const void *, const void *), bool *is_new);
+
 /* Returns the order of two numbers, as a function for qsort() does. */
 static inline int
 order_numbers(uint64_t a, uint64_t b)

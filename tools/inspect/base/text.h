@@ -3,8 +3,15 @@
 #define TOOLS_TEXT_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/inspect/base/alloc.h"
+
+static inline bool
+text_begins(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
 
 /*
  * Reads the decimal number after the word key and a ':' or ' ' at the start of

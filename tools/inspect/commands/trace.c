@@ -82,28 +82,6 @@ thread_continue(int tid, int signal)
 	ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)signal);
 }
 
-/* Reads a hexadecimal or decimal number of /proc/TID/status. */
-static unsigned long
-status_of(int tid, const char *key, int base)
-{
-	char path[64], line[256];
-	unsigned long value = 0;
-	size_t n = strlen(key);
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	file = fopen(path, "r");
-	if (file == NULL)
-		return 0;
-	while (fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, key, n) == 0) {
-			value = strtoul(line + n, NULL, base);
-			break;
-		}
-	fclose(file);
-	return value;
-}
-
 /* Returns the system call of the stopped thread; -1: none. */
 static long
 syscall_of(int tid)
@@ -251,7 +229,7 @@ took_clone(int tid)
 
 	if (ptrace(PTRACE_GETEVENTMSG, tid, NULL, &new) != 0)
 		return;
-	if (status_of((int)new, "Tgid:", 10) == (unsigned long)child)
+	if (live_status((int)new, "Tgid") == child)
 		thread_add((int)new);
 	else
 		ptrace(PTRACE_DETACH, (int)new, NULL, NULL);
@@ -263,7 +241,7 @@ took_stop(int tid, int signal)
 	bool group = signal == SIGSTOP || signal == SIGTSTP ||
 		     signal == SIGTTIN || signal == SIGTTOU;
 
-	if (status_of(tid, "Tgid:", 10) != (unsigned long)child) {
+	if (live_status(tid, "Tgid") != child) {
 		ptrace(PTRACE_DETACH, tid, NULL, NULL);
 		return;
 	}

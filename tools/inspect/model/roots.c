@@ -44,27 +44,21 @@
 #define NEED_MIN (8 * MIB)
 
 static bool
-starts_with(const char *text, const char *start)
-{
-	return strncmp(text, start, strlen(start)) == 0;
-}
-
-static bool
 is_special(const struct mapping *m)
 {
-	if (starts_with(m->name, "[v"))
+	if (text_begins(m->name, "[v"))
 		return true;
-	return starts_with(m->name, "/dev/") &&
-	       !starts_with(m->name, "/dev/zero") &&
-	       !starts_with(m->name, "/dev/shm/");
+	return text_begins(m->name, "/dev/") &&
+	       !text_begins(m->name, "/dev/zero") &&
+	       !text_begins(m->name, "/dev/shm/");
 }
 
 static bool
 is_anonymous_file(const struct mapping *m)
 {
-	return starts_with(m->name, "/dev/zero") ||
-	       starts_with(m->name, "/dev/shm/") ||
-	       starts_with(m->name, "/memfd:") || starts_with(m->name, "/SYSV");
+	return text_begins(m->name, "/dev/zero") ||
+	       text_begins(m->name, "/dev/shm/") ||
+	       text_begins(m->name, "/memfd:") || text_begins(m->name, "/SYSV");
 }
 
 /* May a program keep pointers in mapping i? */

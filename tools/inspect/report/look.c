@@ -24,7 +24,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -208,17 +207,13 @@ static void
 add_row(struct changes *changes, const struct look_row *row, bool is_after)
 {
 	struct change key = {.name = row->name, .callers = row->callers};
-	struct change **found = tfind(&key, &changes->tree, order_by_name), *c;
+	bool is_new;
+	struct change *c = tree_item(
+	    &changes->tree, &key, sizeof(key), order_by_name, &is_new);
 
-	if (found == NULL) {
-		c = xalloc(sizeof(*c));
-		*c = key;
+	if (is_new) {
 		ARRAY_GROW(changes->change, changes->n, changes->capacity);
 		changes->change[changes->n++] = c;
-		if (tsearch(c, &changes->tree, order_by_name) == NULL)
-			fail_with(EXIT_ERROR, "out of memory");
-	} else {
-		c = *found;
 	}
 	if (is_after) {
 		c->bytes += row->bytes;

@@ -11,7 +11,6 @@
  * forgets a sample that was freed, so there are no totals of all allocations.
  */
 #include <math.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -135,20 +134,13 @@ static uint64_t
 number_of(
     struct numbers *numbers, const char *text, uint64_t address, bool *is_new)
 {
-	struct numbered *wanted = xalloc(sizeof(*wanted));
-	struct numbered **found;
+	struct numbered key = {.text = text, .address = address}, *item;
 
-	wanted->text = text;
-	wanted->address = address;
-	found = tsearch(wanted, &numbers->tree, order_numbered);
-	if (found == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	*is_new = *found == wanted;
+	item = tree_item(
+	    &numbers->tree, &key, sizeof(key), order_numbered, is_new);
 	if (*is_new)
-		wanted->number = ++numbers->n;
-	else
-		free(wanted);
-	return (*found)->number;
+		item->number = ++numbers->n;
+	return item->number;
 }
 
 /* The first entry of the table of texts, number 0, is the empty text. */

@@ -33,7 +33,6 @@
  *	Fewer than RATE_SAMPLES samples do not tell a rate.
  */
 #include <math.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,8 +106,9 @@ order_tallies(const void *a, const void *b)
 static struct site_tally *
 tally_of(struct sites *sites, const struct site_block *b)
 {
-	struct site_tally **found,
+	struct site_tally *t,
 	    key = {.stack = b->stack, .depth = b->depth, .sampled = b->sampled};
+	bool is_new;
 
 	if (b->depth == 0) {
 		key.cache = b->cache;
@@ -117,16 +117,11 @@ tally_of(struct sites *sites, const struct site_block *b)
 	}
 	if (b->depth == 0 || b->sampled)
 		key.bucket = bucket_of(sites->model, b);
-	found = tfind(&key, &sites->tree, order_tallies);
-	if (found != NULL)
-		return *found;
+	t = tree_item(&sites->tree, &key, sizeof(key), order_tallies, &is_new);
+	if (!is_new)
+		return t;
 	ARRAY_GROW(sites->tallies, sites->ntallies, sites->tallies_capacity);
-	sites->tallies[sites->ntallies] = xalloc(sizeof(key));
-	*sites->tallies[sites->ntallies] = key;
-	if (tsearch(sites->tallies[sites->ntallies], &sites->tree,
-		order_tallies) == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	return sites->tallies[sites->ntallies++];
+	return sites->tallies[sites->ntallies++] = t;
 }
 
 void

@@ -1,7 +1,6 @@
 /*
  * sites_names.c - which frame of a stack is the call site, and its name
  */
-#include <search.h>
 #include <string.h>
 
 #include "tools/inspect/base/print.h"
@@ -13,7 +12,7 @@ static bool
 begins_with_any(const char *text, const char *const *starts)
 {
 	for (; *starts != NULL; starts++)
-		if (strncmp(text, *starts, strlen(*starts)) == 0)
+		if (text_begins(text, *starts))
 			return true;
 	return false;
 }
@@ -274,7 +273,8 @@ const char *
 site_class_of(struct model *model, uint64_t at)
 {
 	const struct mapping *m;
-	struct table key, **found, *made;
+	struct table key = {0}, *table;
+	bool is_new;
 
 	if (at % sizeof(key.at) != 0 ||
 	    !peek_word(model->target, at, &key.at) ||
@@ -283,15 +283,10 @@ site_class_of(struct model *model, uint64_t at)
 	m = target_mapping(model->target, key.at);
 	if (m == NULL || !m->file || m->execute)
 		return NULL;
-	found = tfind(&key, &tables, order_tables);
-	if (found != NULL)
-		return (*found)->class;
-	made = xalloc(sizeof(*made));
-	*made = key;
-	made->class = class_of_table(model, key.at);
-	if (tsearch(made, &tables, order_tables) == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	return made->class;
+	table = tree_item(&tables, &key, sizeof(key), order_tables, &is_new);
+	if (is_new)
+		table->class = class_of_table(model, key.at);
+	return table->class;
 }
 
 const char *

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fnmatch.h>
-#include <search.h>
 #include <string.h>
 
 #include "tools/inspect/base/fields.h"
@@ -97,19 +96,16 @@ order_verdicts(const void *a, const void *b)
 bool
 suppress_matches(struct model *model, unsigned depth, const uint64_t *stack)
 {
-	struct verdict key = {depth, stack, false}, **found, *made;
+	struct verdict key = {depth, stack, false}, *verdict;
+	bool is_new;
 
 	if (npatterns == 0 || depth == 0)
 		return false;
-	found = tfind(&key, &verdicts, order_verdicts);
-	if (found != NULL)
-		return (*found)->matches;
-	made = xalloc(sizeof(*made));
-	*made = key;
-	made->matches = stack_matches(model, depth, stack);
-	if (tsearch(made, &verdicts, order_verdicts) == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	return made->matches;
+	verdict =
+	    tree_item(&verdicts, &key, sizeof(key), order_verdicts, &is_new);
+	if (is_new)
+		verdict->matches = stack_matches(model, depth, stack);
+	return verdict->matches;
 }
 
 size_t

@@ -6,7 +6,6 @@
  * nothing else has.  Names are looked up once for each stack, because a look
  * with umem top may last for days.
  */
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,18 +163,15 @@ order_names(const void *a, const void *b)
 static struct top_site *
 site_named(struct top_sites *sites, const char *name)
 {
-	struct top_site key = {.name = name}, *made;
-	struct top_site **found = tfind(&key, &sites->by_name, order_names);
+	struct top_site key = {.name = name}, *site;
+	bool is_new;
 
-	if (found != NULL)
-		return *found;
-	made = xalloc(sizeof(*made));
-	made->name = name;
+	site =
+	    tree_item(&sites->by_name, &key, sizeof(key), order_names, &is_new);
+	if (!is_new)
+		return site;
 	ARRAY_GROW(sites->site, sites->n, sites->capacity);
-	sites->site[sites->n++] = made;
-	if (tsearch(made, &sites->by_name, order_names) == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	return made;
+	return sites->site[sites->n++] = site;
 }
 
 static const char *
@@ -190,22 +186,20 @@ stack_name(struct model *model, const uint64_t *stack, unsigned depth)
 static struct top_stack *
 stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 {
-	struct top_stack key = {.stack = s->stack, .depth = s->depth}, *made;
-	struct top_stack **found = tfind(&key, &sites->by_stack, order_stacks);
+	struct top_stack key = {.stack = s->stack, .depth = s->depth}, *known;
 	uint64_t *stack;
+	bool is_new;
 
-	if (found != NULL)
-		return *found;
+	known = tree_item(
+	    &sites->by_stack, &key, sizeof(key), order_stacks, &is_new);
+	if (!is_new)
+		return known;
 	stack = xalloc(stack_bytes(s->depth));
 	if (s->depth != 0)
 		memcpy(stack, s->stack, stack_bytes(s->depth));
-	made = xalloc(sizeof(*made));
-	made->stack = stack;
-	made->depth = s->depth;
-	made->site = site_named(sites, stack_name(model, stack, s->depth));
-	if (tsearch(made, &sites->by_stack, order_stacks) == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	return made;
+	known->stack = stack;
+	known->site = site_named(sites, stack_name(model, stack, s->depth));
+	return known;
 }
 
 static int

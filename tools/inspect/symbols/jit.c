@@ -151,12 +151,6 @@ jit_function(struct jit *jit, uint64_t pc, uint64_t *offset)
 	return plain_text(line, strcspn(line, "\n"));
 }
 
-static bool
-begins_with(const char *text, const char *start)
-{
-	return strncmp(text, start, strlen(start)) == 0;
-}
-
 /* Python's interpreter writes a list from 3.12 on. */
 static bool
 is_python(const char *name)
@@ -181,7 +175,7 @@ jit_advice(struct target *target)
 		const char *slash = strrchr(target->maps[i].name, '/');
 		const char *name = slash ? slash + 1 : target->maps[i].name;
 
-		if (begins_with(name, "libjvm.so"))
+		if (text_begins(name, "libjvm.so"))
 			return xprint("jcmd %d Compiler.perfmap, again after "
 				      "more code was compiled",
 			    target->pid);
@@ -205,9 +199,9 @@ jit_is_program(const char *function)
 			  strstr(function, ":<frozen ") != NULL;
 
 	for (size_t i = 0; runtimes[i] != NULL; i++)
-		is_runtime |= begins_with(function, runtimes[i]);
+		is_runtime |= text_begins(function, runtimes[i]);
 	for (size_t i = 0; class != NULL && packages[i] != NULL; i++)
-		is_runtime |= begins_with(class + 1, packages[i]);
+		is_runtime |= text_begins(class + 1, packages[i]);
 	return !is_runtime;
 }
 
@@ -215,9 +209,9 @@ jit_is_program(const char *function)
 const char *
 jit_plain(const char *function)
 {
-	if (begins_with(function, "JS:"))
+	if (text_begins(function, "JS:"))
 		function += strlen("JS:");
-	if (begins_with(function, "py::"))
+	if (text_begins(function, "py::"))
 		function += strlen("py::");
 	if (*function != '\0' && strchr("~^*+", *function) != NULL)
 		function++;

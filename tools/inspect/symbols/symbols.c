@@ -8,7 +8,6 @@
  *
  * Each address is looked up once.
  */
-#include <search.h>
 #include <string.h>
 
 #include "tools/inspect/symbols/jit.h"
@@ -108,19 +107,17 @@ symbols_open(struct target *target)
 static struct known *
 look_up(struct target *target, uint64_t pc)
 {
-	struct known key = {.pc = pc}, **found, *made;
+	struct known key = {.pc = pc}, *known;
+	bool is_new;
 
 	symbols_open(target);
-	found = tfind(&key, &target->symbols->known, order_by_pc);
-	if (found != NULL)
-		return *found;
-	made = xalloc(sizeof(*made));
-	made->pc = pc;
-	made->frames = xalloc(sizeof(*made->frames));
-	made->frames[0] = find_frame(target, pc);
-	if (tsearch(made, &target->symbols->known, order_by_pc) == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	return made;
+	known = tree_item(
+	    &target->symbols->known, &key, sizeof(key), order_by_pc, &is_new);
+	if (is_new) {
+		known->frames = xalloc(sizeof(*known->frames));
+		known->frames[0] = find_frame(target, pc);
+	}
+	return known;
 }
 
 const struct symbol_frame *
