@@ -88,26 +88,16 @@ print_stack(struct model *model, const struct thread *thread)
 {
 	struct target *target = model->target;
 	uint64_t pcs[OWN_FRAMES_MAX + FRAMES_MAX + 1];
-	size_t n = symbol_unwind(target, thread, pcs, array_size(pcs)), nframes;
+	size_t n = symbol_unwind(target, thread, pcs, array_size(pcs));
 	size_t first = library_frames(model, pcs, n), end = first + FRAMES_MAX;
 
 	printf("\nStack of thread %d:\n", thread->tid);
-	for (size_t i = first; i < n && i < end; i++) {
-		const struct symbol_frame *frames =
-		    symbol_frames(target, pcs[i], &nframes);
-
-		if (i == 0 && !target_is_code(target, thread->pc)) {
+	for (size_t i = first; i < n && i < end; i++)
+		if (i == 0 && !target_is_code(target, thread->pc))
 			printf("    0x%lx (called, but no code is there)\n",
 			    thread->pc);
-			continue;
-		}
-		for (size_t j = 0; j < nframes; j++)
-			printf("    %s%s%s%s%s\n", frames[j].name,
-			    frames[j].line != NULL ? " (" : "",
-			    frames[j].line != NULL ? frames[j].line : "",
-			    frames[j].line != NULL ? ")" : "",
-			    frames[j].is_inlined ? " [inlined]" : "");
-	}
+		else
+			symbol_print(target, pcs[i], 4);
 	if (n > end)
 		puts("    ... and more");
 }
@@ -187,20 +177,6 @@ print_registers(struct model *model, const struct thread *thread,
 		else
 			whatis_say(model, word);
 	}
-}
-
-static void
-print_messages(struct model *model)
-{
-	size_t nskipped;
-
-	if (!messages_exist(model))
-		return;
-	puts("\nLast messages of the library:");
-	nskipped = messages_print(model, MESSAGES_MAX);
-	if (nskipped != 0)
-		printf("(%zu earlier lines are left out; --json has them)\n",
-		    nskipped);
 }
 
 /* Writes the frames as for umem log --json, and the line of each. */
@@ -300,6 +276,6 @@ command_crash(int argc, char **argv)
 	print_causes(model, &explained);
 	print_stack(model, &target->threads[0]);
 	print_registers(model, &target->threads[0], &explained);
-	print_messages(model);
+	messages_print(model, MESSAGES_MAX);
 	return EXIT_OK;
 }

@@ -66,15 +66,16 @@ is_wanted(struct model *model, const struct selection *s, const struct audit *a)
 	       (s->caller == NULL || has_frame(model, a, s->caller));
 }
 
-static void
+static bool
 collect(struct model *model, const struct audit *audit, void *arg)
 {
 	struct selection *s = arg;
 
-	if (!is_wanted(model, s, audit))
-		return;
-	ARRAY_GROW(s->audit, s->n, s->capacity);
-	s->audit[s->n++] = *audit;
+	if (is_wanted(model, s, audit)) {
+		ARRAY_GROW(s->audit, s->n, s->capacity);
+		s->audit[s->n++] = *audit;
+	}
+	return false;
 }
 
 static int

@@ -309,19 +309,6 @@ print_memory(struct model *model, const struct usage *usage)
 		puts(lines[i]);
 }
 
-static void
-print_messages(struct model *model)
-{
-	size_t nmore;
-
-	if (!messages_exist(model))
-		return;
-	puts("\nMessages of the library, the last ones:");
-	nmore = messages_print(model, MESSAGE_ROWS);
-	if (nmore != 0)
-		printf("%zu earlier lines; --json has them\n", nmore);
-}
-
 /* Prints the command that tells more about this process or core. */
 static void
 print_next(struct model *model)
@@ -361,7 +348,7 @@ command_status(int argc, char **argv)
 	print_settings(model, &options, &usage);
 	putchar('\n');
 	print_memory(model, &usage);
-	print_messages(model);
+	messages_print(model, MESSAGE_ROWS);
 	print_next(model);
 	return EXIT_OK;
 }

@@ -51,25 +51,10 @@ where_text(const struct sample *s, uint64_t at)
 	return "in";
 }
 
-/* Returns the free of a sample in the form of a record. */
-static struct audit
-audit_of_free(const struct sample *s)
-{
-	struct audit freed = audit_of_sample(s);
-
-	assert(s->freed_depth == 0 || !s->live);
-	freed.depth = s->freed_depth;
-	freed.timestamp = s->freed_time;
-	freed.thread = s->freed_thread;
-	freed.stack = s->freed_stack;
-	return freed;
-}
-
 static void
-json_sample(struct model *model, const struct sample *s, uint64_t at)
+json_sample(struct model *model, const struct sample *s, uint64_t at,
+    const struct audit *audit)
 {
-	struct audit allocated = audit_of_sample(s), freed = audit_of_free(s);
-
 	json_open(NULL, '{');
 	json_address("address", at);
 	json_text("kind", "sample");
@@ -81,15 +66,8 @@ json_sample(struct model *model, const struct sample *s, uint64_t at)
 	json_address("buffer", s->at);
 	json_number("size", s->size);
 	if (s->cache != 0)
-		json_text("cache", audit_cache_name(model, &allocated));
-	json_open("allocated", '{');
-	audit_json(model, &allocated);
-	json_close();
-	if (!s->live) {
-		json_open("freed", '{');
-		audit_json(model, &freed);
-		json_close();
-	}
+		json_text("cache", audit_cache_name(model, audit));
+	audit_say_transactions(model, audit);
 	json_close();
 }
 
@@ -97,31 +75,26 @@ bool
 whatis_say_sample(struct model *model, uint64_t at, bool stack)
 {
 	const struct sample *s = sample_near(model, at);
-	struct audit allocated, freed;
+	struct audit audit;
 
 	if (s == NULL)
 		return false;
+	audit = audit_of_sample(s);
 	if (json_wanted) {
-		json_sample(model, s, at);
+		json_sample(model, s, at, &audit);
 		return true;
 	}
 	if (at >= s->at)
 		printf("%lx is %lx+0x%lx, ", at, s->at, at - s->at);
 	else
 		printf("%lx is %lx-0x%lx, ", at, s->at, s->at - at);
-	allocated = audit_of_sample(s);
 	printf("%s %s sample of %lu bytes (%lx)%s%s%s\n", where_text(s, at),
 	    s->live ? "an allocated" : "a freed", s->size, s->record,
 	    s->cache == 0
 		? ""
-		: xprint(", of cache %s", audit_cache_name(model, &allocated)),
+		: xprint(", of cache %s", audit_cache_name(model, &audit)),
 	    s->guarded ? ", between guards" : "", state_text(model, s));
-	if (!stack)
-		return true;
-	audit_print_transaction(model, "allocated", &allocated);
-	if (!s->live) {
-		freed = audit_of_free(s);
-		audit_print_transaction(model, "freed", &freed);
-	}
+	if (stack)
+		audit_say_transactions(model, &audit);
 	return true;
 }

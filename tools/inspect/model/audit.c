@@ -142,7 +142,7 @@ audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 struct audit
 audit_of_sample(const struct sample *s)
 {
-	return (struct audit){.at = s->record,
+	struct audit audit = {.at = s->record,
 	    .addr = s->at,
 	    .cache = s->cache,
 	    .size = s->size,
@@ -150,6 +150,18 @@ audit_of_sample(const struct sample *s)
 	    .timestamp = s->time,
 	    .thread = s->thread,
 	    .stack = s->stack};
+
+	if (s->live)
+		return audit;
+	audit.allocated_time = s->time;
+	audit.allocated_thread = s->thread;
+	audit.allocated_depth = s->depth;
+	audit.allocated_stack = s->stack;
+	audit.timestamp = s->freed_time;
+	audit.thread = s->freed_thread;
+	audit.depth = s->freed_depth;
+	audit.stack = s->freed_stack;
+	return audit;
 }
 
 struct audit
@@ -221,8 +233,8 @@ read_freed(struct model *model, uint64_t at, struct audit *audit)
  * Returns whether f returned true.
  */
 static bool
-each_freed(struct model *model, enum layout_entry which,
-    bool (*f)(struct model *, const struct audit *, void *), void *arg)
+each_freed(
+    struct model *model, enum layout_entry which, audit_func *f, void *arg)
 {
 	const struct layout *l = model->layout;
 	const char *ring = target_at(model->target, layout_value(l, which),
@@ -305,18 +317,8 @@ void
 audit_print_stack(struct model *model, const struct audit *audit, int indent)
 {
 	assert(audit->depth == 0 || audit->stack != NULL);
-	for (unsigned i = 0; i < audit->depth; i++) {
-		size_t n;
-		const struct symbol_frame *frames =
-		    symbol_frames(model->target, audit->stack[i], &n);
-
-		for (size_t j = 0; j < n; j++) {
-			printf("%*s%s", indent, "", frames[j].name);
-			if (frames[j].line != NULL)
-				printf(" (%s)", frames[j].line);
-			puts(frames[j].is_inlined ? " [inlined]" : "");
-		}
-	}
+	for (unsigned i = 0; i < audit->depth; i++)
+		symbol_print(model->target, audit->stack[i], indent);
 }
 
 const char *
@@ -342,8 +344,8 @@ report_time(struct model *model)
 	return layout_variable(model->layout, model->target, L_ERROR_TIME);
 }
 
-void
-audit_print_transaction(
+static void
+print_transaction(
     struct model *model, const char *verb, const struct audit *audit)
 {
 	uint64_t time = audit->timestamp, now = audit_now(model);
@@ -408,7 +410,7 @@ say_transaction(
 		audit_json(model, audit);
 		json_close();
 	} else {
-		audit_print_transaction(model, verb, audit);
+		print_transaction(model, verb, audit);
 	}
 }
 
@@ -417,10 +419,9 @@ audit_say_transactions(struct model *model, const struct audit *audit)
 {
 	struct audit allocated;
 
-	if (audit->depth == 0)
-		return;
 	if (!is_of_free(audit)) {
-		say_transaction(model, "allocated", audit);
+		if (audit->depth != 0)
+			say_transaction(model, "allocated", audit);
 		return;
 	}
 	allocated = audit_of_allocation(audit);
@@ -438,28 +439,11 @@ audit_order_stacks(
 	return n == 0 ? 0 : memcmp(stack, other, n * sizeof(*stack));
 }
 
-/* Adapts a function for all records to the records of a ring. */
-struct each {
-	void (*f)(struct model *, const struct audit *, void *);
-	void *arg;
-};
-
-static bool
-pass_on(struct model *model, const struct audit *audit, void *arg)
-{
-	const struct each *each = arg;
-
-	each->f(model, audit, each->arg);
-	return false;
-}
-
 void
-audit_each(struct model *model,
-    void (*f)(struct model *, const struct audit *, void *), void *arg)
+audit_each(struct model *model, audit_func *f, void *arg)
 {
 	const unsigned never =
 	    (unsigned)layout_value(model->layout, L_BUFCTL_NEVER);
-	struct each each = {f, arg};
 	struct audit audit;
 
 	for (size_t i = 0; i < model->nslabs; i++)
@@ -473,11 +457,11 @@ audit_each(struct model *model,
 	for (size_t i = 0; i < model->nlarges; i++)
 		if (audit_of_large(model, &model->larges[i], &audit))
 			f(model, &audit, arg);
-	each_freed(model, L_FREED_FIREWALL, pass_on, &each);
-	each_freed(model, L_FREED_LARGE, pass_on, &each);
+	each_freed(model, L_FREED_FIREWALL, f, arg);
+	each_freed(model, L_FREED_LARGE, f, arg);
 }
 
-static void
+static bool
 take_newest(struct model *model, const struct audit *audit, void *arg)
 {
 	uint64_t *newest = arg;
@@ -485,6 +469,7 @@ take_newest(struct model *model, const struct audit *audit, void *arg)
 	(void)model;
 	if (audit->timestamp > *newest)
 		*newest = audit->timestamp;
+	return false;
 }
 
 uint64_t
@@ -498,22 +483,21 @@ audit_now(struct model *model)
 		return model->newest;
 	newest = report_time(model);
 	audit_each(model, take_newest, &newest);
-	for (size_t i = 0; i < model->nsamples; i++) {
-		const struct sample *s = &model->samples[i];
+	for (size_t i = 0; i < model->nsamples; i++)
+		if (model->samples[i].record != 0) {
+			struct audit audit =
+			    audit_of_sample(&model->samples[i]);
 
-		if (s->record != 0 && s->time > newest)
-			newest = s->time;
-		if (s->record != 0 && !s->live && s->freed_time > newest)
-			newest = s->freed_time;
-	}
+			take_newest(model, &audit, &newest);
+		}
 	model->newest = newest;
 	return newest;
 }
 
 /* Calls f for the records of one chunk of a log. */
 static void
-each_in_chunk(struct model *model, uint64_t at, uint64_t bytes,
-    void (*f)(struct model *, const struct audit *, void *), void *arg)
+each_in_chunk(
+    struct model *model, uint64_t at, uint64_t bytes, audit_func *f, void *arg)
 {
 	uint64_t step = (layout_value(model->layout, L_AUDIT_BYTES) +
 			    8ull * nframes(model) + 7) &
@@ -551,8 +535,8 @@ copy_cpus(struct model *model, const char *log)
 }
 
 void
-audit_each_logged(struct model *model, enum layout_entry which,
-    void (*f)(struct model *, const struct audit *, void *), void *arg)
+audit_each_logged(
+    struct model *model, enum layout_entry which, audit_func *f, void *arg)
 {
 	const char *log = log_record(model, which);
 	uint64_t base, chunk, n;

@@ -29,7 +29,7 @@ bool audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 bool audit_of_large(
     struct model *model, const struct large *large, struct audit *audit);
 
-/* Returns the allocation of a sample in the form of a record. */
+/* Returns the free of a freed sample, or its allocation, as a record. */
 struct audit audit_of_sample(const struct sample *s);
 
 /*
@@ -64,10 +64,6 @@ void audit_json_stack(struct model *model, const struct audit *audit);
  */
 uint64_t audit_now(struct model *model);
 
-/* Prints "freed by thread 1, 0.100 s ago:" (verb: "freed") and the stack. */
-void audit_print_transaction(
-    struct model *model, const char *verb, const struct audit *audit);
-
 /*
  * Prints the last transaction of the record and, if that was a free, the
  * allocation before it, with their stacks, if the record has them; as members
@@ -84,15 +80,18 @@ const char *audit_cache_name(struct model *model, const struct audit *audit);
 int audit_order_stacks(
     unsigned n, const uint64_t *stack, unsigned m, const uint64_t *other);
 
+/* Is called for a record; returns true if it was the last one wanted. */
+typedef bool audit_func(
+    struct model *model, const struct audit *audit, void *arg);
+
 /*
  * Calls f for every record: first of allocated and free buffers, then of freed
  * buffers with unmapped memory.
  */
-void audit_each(struct model *model,
-    void (*f)(struct model *, const struct audit *, void *arg), void *arg);
+void audit_each(struct model *model, audit_func *f, void *arg);
 
 /* Calls f for every record of a log: L_LOG_TRANSACTION and so on. */
-void audit_each_logged(struct model *model, enum layout_entry log,
-    void (*f)(struct model *, const struct audit *, void *arg), void *arg);
+void audit_each_logged(
+    struct model *model, enum layout_entry log, audit_func *f, void *arg);
 
 #endif

@@ -93,7 +93,7 @@ layout_copy_variables(const struct layout *layout, struct target *target)
 			    layout->entries[i].bytes, false);
 }
 
-/* Returns the bytes of the record whose members have this prefix. */
+/* Returns the bytes of the record with this prefix of its members. */
 static uint64_t
 record_bytes(const struct layout *layout, const char *prefix, size_t n)
 {

@@ -21,6 +21,8 @@
 #include "tools/inspect/base/clock.h"
 #include "tools/inspect/model/usage_inner.h"
 
+#define PAGE_PRESENT ((uint64_t)1 << 63)
+
 /* Readings while the process changes much. */
 #define USAGE_TRIES 4
 
@@ -165,20 +167,45 @@ rss_read(const struct target *target)
 	return kib * KIB;
 }
 
+/*
+ * Adds the bytes of the pages of a range that are in memory.  The kernel holds
+ * the lock of the mappings for 2 MiB of addresses at a time, so the process
+ * keeps running.  Returns false if the kernel does not show the pages.
+ */
+static bool
+pages_count(struct target *target, struct usage_range range, uint64_t *bytes)
+{
+	static uint64_t words[8192];
+	uint64_t each = target->page_bytes, page = range.at / each, n;
+	uint64_t end = (range.at + range.bytes + each - 1) / each;
+
+	target_scan(target, range.bytes);
+	for (; page < end; page += n) {
+		n = end - page < array_size(words) ? end - page
+						   : array_size(words);
+		if (!live_pagemap(target, page, words, n))
+			return false;
+		for (uint64_t i = 0; i < n; i++)
+			*bytes += (words[i] & PAGE_PRESENT) != 0 ? each : 0;
+	}
+	return true;
+}
+
 /* Reads the kernel's figures, which make the identity complete. */
 static void
 pages_add(struct reading *r)
 {
 	struct usage *u = r->usage;
+	struct target *target = r->model->target;
 	uint64_t ours = 0;
 
-	if (r->pages.fd < 0)
+	if (!target->live)
 		return;
-	u->has_pages = true;
-	u->rss = rss_read(r->model->target);
+	u->rss = rss_read(target);
 	for (size_t i = 0; i < u->nranges; i++)
-		ours += usage_pages_in(
-		    &r->pages, u->ranges[i].at, u->ranges[i].bytes);
+		if (!pages_count(target, u->ranges[i], &ours) && i == 0)
+			return;
+	u->has_pages = true;
 	if (ours > u->rss)
 		ours = u->rss;
 	u->others = u->rss - ours;
@@ -231,12 +258,10 @@ usage_adds_up(const struct usage *u)
 void
 usage_read(struct model *model, struct usage *usage)
 {
-	struct usage_pages pages;
-
-	usage_pages_open(&pages, model->target);
+	if (model->target->live)
+		target_scan_anew(model->target);
 	for (unsigned i = 0; i < USAGE_TRIES; i++) {
-		struct reading r = {
-		    .model = model, .usage = usage, .pages = pages};
+		struct reading r = {.model = model, .usage = usage};
 
 		if (i != 0)
 			usage_free(usage);
@@ -247,7 +272,6 @@ usage_read(struct model *model, struct usage *usage)
 			break;
 		}
 	}
-	usage_pages_close(&pages);
 }
 
 void

@@ -110,15 +110,4 @@ char *usage_text(const struct usage *usage, size_t width);
 /* Prints the figures as a member of a JSON object. */
 void usage_json(const struct usage *usage);
 
-/* Reads the pages in memory of a range; usage_pages.c. */
-struct usage_pages {
-	struct target *target;
-	int fd; /* of /proc/PID/pagemap; -1: there is none */
-	uint64_t page;
-};
-void usage_pages_open(struct usage_pages *pages, struct target *target);
-uint64_t usage_pages_in(
-    const struct usage_pages *pages, uint64_t at, uint64_t bytes);
-void usage_pages_close(struct usage_pages *pages);
-
 #endif

@@ -203,7 +203,7 @@ slabs_add(struct reading *r, struct usage_cache *c, const char *record)
 {
 	uint64_t each = usage_get(r, record, L_CACHE_SLAB_BYTES), memory = each;
 	uint64_t colour = usage_get(r, record, L_CACHE_COLOUR_MAX);
-	uint64_t page = r->pages.page;
+	uint64_t page = r->model->target->page_bytes;
 	bool has_guards = usage_get(r, record, L_CACHE_HAS_GUARDS) != 0;
 
 	if (usage_get(r, record, L_CACHE_IMPORT) != 0)

@@ -9,7 +9,6 @@
 struct reading {
 	struct model *model;
 	struct usage *usage;
-	struct usage_pages pages;
 	char **blocks; /* of each region and CPU, copies; NULL: no memory */
 	uint64_t *block_at;
 	size_t nblocks, blocks_capacity, at_capacity;

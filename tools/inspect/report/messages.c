@@ -5,36 +5,22 @@
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/report/messages.h"
 
-/* Returns the ring, and sets *n to its bytes; NULL: it cannot be read. */
-static const char *
-ring_of(struct model *model, uint64_t *n)
-{
-	*n = model->layout->known[L_ERROR_BUFFER].bytes;
-	return layout_at(model->layout, model->target, L_ERROR_BUFFER);
-}
+/* Lines of messages. */
+struct lines {
+	const char **line;
+	size_t n, capacity;
+};
 
-bool
-messages_exist(struct model *model)
+/* Reads the lines, the oldest first. */
+static struct lines
+lines_read(struct model *model)
 {
-	uint64_t n;
-	const char *ring = ring_of(model, &n);
-
-	for (uint64_t i = 0; ring != NULL && i < n; i++)
-		if (ring[i] != '\0')
-			return true;
-	return false;
-}
-
-/* Calls f for each line, the oldest first.  A line is not longer than n. */
-static void
-each_line(
-    struct model *model, void (*f)(const char *line, void *arg), void *arg)
-{
-	uint64_t begin =
-	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
-	uint64_t bytes;
-	const char *ring = ring_of(model, &bytes);
+	const struct layout *l = model->layout;
+	uint64_t begin = layout_variable(l, model->target, L_ERROR_BEGIN);
+	uint64_t bytes = l->known[L_ERROR_BUFFER].bytes;
+	const char *ring = layout_at(l, model->target, L_ERROR_BUFFER);
 	char *line = xalloc(bytes + 1);
+	struct lines lines = {0};
 	size_t n = 0;
 
 	for (uint64_t i = 0; ring != NULL && i < bytes; i++) {
@@ -43,59 +29,37 @@ each_line(
 		if (c != '\n' && c != '\0')
 			line[n++] = c;
 		if ((c == '\n' || i + 1 == bytes) && n != 0) {
-			f(plain_text(line, n), arg);
+			ARRAY_GROW(lines.line, lines.n, lines.capacity);
+			lines.line[lines.n++] = plain_text(line, n);
 			n = 0;
 		}
 	}
 	free(line);
+	return lines;
 }
 
-struct counted {
-	size_t n, skipped;
-};
-
-static void
-count_line(const char *line, void *arg)
+void
+messages_print(struct model *model, size_t lines_max)
 {
-	struct counted *counted = arg;
+	struct lines lines = lines_read(model);
+	size_t first = lines.n > lines_max ? lines.n - lines_max : 0;
 
-	(void)line;
-	counted->n++;
-}
-
-static void
-print_line(const char *line, void *arg)
-{
-	struct counted *counted = arg;
-
-	if (counted->n++ >= counted->skipped)
-		puts(line);
-}
-
-static void
-json_line(const char *line, void *arg)
-{
-	(void)arg;
-	json_text(NULL, line);
-}
-
-size_t
-messages_print(struct model *model, size_t lines_most)
-{
-	struct counted counted = {0};
-
-	each_line(model, count_line, &counted);
-	if (counted.n > lines_most)
-		counted.skipped = counted.n - lines_most;
-	counted.n = 0;
-	each_line(model, print_line, &counted);
-	return counted.skipped;
+	if (lines.n == 0)
+		return;
+	puts("\nLast messages of the library:");
+	for (size_t i = first; i < lines.n; i++)
+		puts(lines.line[i]);
+	if (first != 0)
+		printf("%zu earlier lines; --json has them\n", first);
 }
 
 void
 messages_json(struct model *model, const char *key)
 {
+	struct lines lines = lines_read(model);
+
 	json_open(key, '[');
-	each_line(model, json_line, NULL);
+	for (size_t i = 0; i < lines.n; i++)
+		json_text(NULL, lines.line[i]);
 	json_close();
 }

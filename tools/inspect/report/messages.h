@@ -5,15 +5,12 @@
 #include "tools/inspect/model/model.h"
 
 /*
- * Prints the library's last messages, the oldest first, and at most this many
- * lines of them.  Returns the number of earlier lines that it left out.
+ * Prints the library's last messages, if it has written any, under a heading:
+ * the oldest first, and at most this many lines.
  */
-size_t messages_print(struct model *model, size_t lines_most);
+void messages_print(struct model *model, size_t lines_max);
 
 /* Writes the messages as an array of lines, the oldest first. */
 void messages_json(struct model *model, const char *key);
-
-/* Has the library written any message? */
-bool messages_exist(struct model *model);
 
 #endif

@@ -155,6 +155,20 @@ symbol_name(struct target *target, uint64_t pc)
 	return known->frames[known->n == 0 ? 0 : known->n - 1].name;
 }
 
+void
+symbol_print(struct target *target, uint64_t pc, int indent)
+{
+	size_t n;
+	const struct symbol_frame *frames = symbol_frames(target, pc, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		printf("%*s%s", indent, "", frames[i].name);
+		if (frames[i].line != NULL)
+			printf(" (%s)", frames[i].line);
+		puts(frames[i].is_inlined ? " [inlined]" : "");
+	}
+}
+
 bool
 symbol_matches(struct target *target, uint64_t pc, const char *text)
 {

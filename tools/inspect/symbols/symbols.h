@@ -38,6 +38,9 @@ struct symbol_frame {
 const struct symbol_frame *symbol_frames(
     struct target *target, uint64_t pc, size_t *n);
 
+/* Prints these functions, a line each, indented by this number of blanks. */
+void symbol_print(struct target *target, uint64_t pc, int indent);
+
 /*
  * Stores up to n addresses of the stack of a thread of a core, the innermost
  * first, and returns their number.  They are return addresses, or SYMBOL_EXACT.
