@@ -74,8 +74,7 @@ static const struct command commands[] = {
 	"                  [--suppressions=FILE] [--folded|--html|--pprof]\n"
 	"                  [--sysroot=dir] [--json] PID|CORE [CACHE ...]",
 	"allocated memory by call site",
-	"The options are those of umem leaks.  The name of a CACHE selects its\n"
-	"blocks",
+	"The options are those of umem leaks.  A CACHE selects its blocks",
 	"a flame graph of the memory in use, of a process that samples",
 	"umem users --html 1234 >memory.html"},
     {NULL, "diff", command_diff,
