@@ -125,10 +125,11 @@ start_locked(void)
 	umem_assert(umem_state == 0 || umem_state == UMEM_READY);
 	if (umem_state == UMEM_READY)
 		return false;
-	if (nsteps_done == 0)
-		variables_populate();
 	__atomic_store_n(&starting_thread,
 	    (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
+	/* After the store, because madvise() may be a program's function. */
+	if (nsteps_done == 0)
+		variables_populate();
 	while (ready_start.steps[nsteps_done] != NULL &&
 	       ready_start.steps[nsteps_done]())
 		nsteps_done++;
