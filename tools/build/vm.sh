@@ -335,6 +335,11 @@ build() {
 		source=$(cd "$tree/tests" && echo programs/*/"$name".c)
 		programs+=("${source%.c}")
 	done
+	# The dependencies of make name files by their paths from the tree.
+	if [ "$(cat "$folder/tree" 2>/dev/null)" != "$tree" ]; then
+		rm -rf "$folder"/build-*
+		echo "$tree" >"$folder/tree"
+	fi
 	out=$(realpath --relative-to="$tree" "$folder/build-$1")
 	env -u MAKEFLAGS -u MFLAGS PKG_CONFIG_SYSROOT_DIR="$sysroot" \
 	    PKG_CONFIG_LIBDIR="$sysroot/usr/lib/$triplet/pkgconfig" \
