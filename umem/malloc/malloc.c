@@ -194,31 +194,20 @@ mallopt(int param, int value)
 
 /*
  * Old programs and other libraries call these names instead of the public ones.
+ * Each always is the library's own function.
  */
+#define LIBC_NAME(name)                                                        \
+	public extern __typeof__(name) __libc_##name                           \
+	    __attribute__((alias(#name), LIKE(name)))
 
-public void *
-__libc_malloc(size_t size)
-{
-	return alloc_get(size);
-}
-
-public void
-__libc_free(void *p)
-{
-	alloc_free(p);
-}
-
-public void *
-__libc_calloc(size_t n, size_t size)
-{
-	return calloc(n, size);
-}
-
-public void *
-__libc_realloc(void *p, size_t size)
-{
-	return ownrealloc(p, size);
-}
+LIBC_NAME(malloc);
+LIBC_NAME(free);
+LIBC_NAME(calloc);
+LIBC_NAME(realloc);
+LIBC_NAME(memalign);
+LIBC_NAME(valloc);
+LIBC_NAME(pvalloc);
+LIBC_NAME(mallopt);
 
 public void *
 __libc_reallocarray(void *p, size_t n, size_t size)
@@ -228,28 +217,4 @@ __libc_reallocarray(void *p, size_t n, size_t size)
 	if (__builtin_mul_overflow(n, size, &bytes))
 		return fail_with_errno(ENOMEM);
 	return ownrealloc(p, bytes);
-}
-
-public void *
-__libc_memalign(size_t align, size_t size)
-{
-	return memalign(align, size);
-}
-
-public void *
-__libc_valloc(size_t size)
-{
-	return valloc(size);
-}
-
-public void *
-__libc_pvalloc(size_t size)
-{
-	return pvalloc(size);
-}
-
-public int
-__libc_mallopt(int param, int value)
-{
-	return mallopt(param, value);
 }

@@ -57,9 +57,6 @@ REPLACEABLE_HERE(_ZdaPv);
 REPLACEABLE_HERE(_ZdlPvSt11align_val_t);
 REPLACEABLE_HERE(_ZdaPvSt11align_val_t);
 
-typedef void *plain_new(size_t size);
-typedef void *aligned_new(size_t size, size_t align);
-
 static void *
 next_symbol(const char *name)
 {
@@ -79,15 +76,28 @@ next_symbol(const char *name)
 	return symbol;
 }
 
+/*
+ * Calls the form of the C++ library, which calls the new-handler.  A form that
+ * throws must be there; without a nothrow form, which can catch exceptions that
+ * others throw, the result is NULL.  align is 0 for a form without one.
+ */
 static cold_path void *
-new_failed(size_t size)
+next_new(const char *name, size_t size, size_t align, bool is_nothrow)
 {
-	plain_new *next;
+	static const char nothrow;
+	void *(*plain)(size_t, const void *);
+	void *(*aligned)(size_t, size_t, const void *);
+	void *next = next_symbol(name);
 
-	*(void **)&next = next_symbol("_Znwm");
+	if (next == NULL && is_nothrow)
+		return NULL;
 	if (next == NULL)
 		misuse("operator new", NULL, "no memory, and no C++ library");
-	return next(size);
+	*(void **)&plain = next;
+	*(void **)&aligned = next;
+	/* A form that throws ignores the last argument. */
+	return align == 0 ? plain(size, &nothrow)
+			  : aligned(size, align, &nothrow);
 }
 
 /*
@@ -103,97 +113,27 @@ size_without_wrap(size_t size)
 }
 
 static cold_path void *
-new_failed_aligned(size_t size, size_t align)
+new_failed(size_t size, size_t align, bool is_nothrow)
 {
-	aligned_new *next;
+	static const char names[2][2][40] = {{"_Znwm", "_ZnwmRKSt9nothrow_t"},
+	    {"_ZnwmSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t"}};
 
-	*(void **)&next = next_symbol("_ZnwmSt11align_val_t");
-	if (next == NULL)
-		misuse("operator new", NULL, "no memory, and no C++ library");
-	return next(size_without_wrap(size), align);
+	return next_new(names[align != 0][is_nothrow],
+	    align == 0 ? size : size_without_wrap(size), align, is_nothrow);
 }
 
 /*
- * Calls the nothrow form of the C++ library, which can catch exceptions that
- * others throw.
+ * The operator of a program with an allocator of its own: it is made of the
+ * public functions, as that of the C++ library is.
  */
 static cold_path void *
-next_new_nothrow(const char *name, size_t size)
+foreign_new(size_t size, size_t align, bool is_nothrow)
 {
-	typedef void *nothrow_new(size_t, const void *);
-	nothrow_new *next;
-	static const char nothrow;
+	size_t bytes = size_without_wrap(size == 0 ? 1 : size);
+	void *p = align == 0 ? malloc(bytes)
+			     : aligned_alloc(align, align_up(bytes, align));
 
-	*(void **)&next = next_symbol(name);
-	return next == NULL ? NULL : next(size, &nothrow);
-}
-
-static cold_path void *
-next_new_aligned_nothrow(const char *name, size_t size, size_t align)
-{
-	typedef void *nothrow_new(size_t, size_t, const void *);
-	nothrow_new *next;
-	static const char nothrow;
-
-	*(void **)&next = next_symbol(name);
-	return next == NULL ? NULL : next(size, align, &nothrow);
-}
-
-/* The nothrow forms also call the new-handler, and then return NULL. */
-static cold_path void *
-new_failed_nothrow(size_t size)
-{
-	return next_new_nothrow("_ZnwmRKSt9nothrow_t", size);
-}
-
-static cold_path void *
-new_failed_aligned_nothrow(size_t size, size_t align)
-{
-	return next_new_aligned_nothrow("_ZnwmSt11align_val_tRKSt9nothrow_t",
-	    size_without_wrap(size), align);
-}
-
-/*
- * Operators of a program with an allocator of its own: they are made of the
- * public functions, as those of the C++ library are.
- */
-static cold_path void *
-foreign_new(size_t size)
-{
-	void *p = malloc(size == 0 ? 1 : size);
-
-	return p != NULL ? p : new_failed(size);
-}
-
-static cold_path void *
-foreign_new_nothrow(size_t size)
-{
-	void *p = malloc(size == 0 ? 1 : size);
-
-	return p != NULL ? p : new_failed_nothrow(size);
-}
-
-static cold_path void *
-foreign_aligned(size_t size, size_t align)
-{
-	size = size_without_wrap(size == 0 ? 1 : size);
-	return aligned_alloc(align, align_up(size, align));
-}
-
-static cold_path void *
-foreign_new_aligned(size_t size, size_t align)
-{
-	void *p = foreign_aligned(size, align);
-
-	return p != NULL ? p : new_failed_aligned(size, align);
-}
-
-static cold_path void *
-foreign_new_aligned_nothrow(size_t size, size_t align)
-{
-	void *p = foreign_aligned(size, align);
-
-	return p != NULL ? p : new_failed_aligned_nothrow(size, align);
+	return p != NULL ? p : new_failed(size, align, is_nothrow);
 }
 
 /* Returns the kind of a block that an operator allocates or frees. */
@@ -212,92 +152,38 @@ operator_kind(unsigned kind)
 	return kind;
 }
 
-static inline void *
-new_set_kind(void *p, unsigned kind)
+static noinline void *
+new_slow(size_t size, size_t align, unsigned kind, bool is_nothrow)
 {
-	umem_assert(kind == API_NEW || kind == API_ARRAY);
+	void *p = align == 0 ? alloc_slow(size) : alloc_aligned(size, align);
+
+	if (unlikely(p == NULL))
+		p = new_failed(size, align, is_nothrow);
 	alloc_set_kind(p, operator_kind(kind));
 	return p;
 }
 
-static noinline void *
-new_slow(size_t size, unsigned kind)
-{
-	void *p = alloc_slow(size);
-
-	return new_set_kind(likely(p != NULL) ? p : new_failed(size), kind);
-}
-
-static noinline void *
-new_nothrow_slow(size_t size, unsigned kind)
-{
-	void *p = alloc_slow(size);
-
-	return new_set_kind(
-	    likely(p != NULL) ? p : new_failed_nothrow(size), kind);
-}
-
-static noinline void *
-new_aligned_slow(size_t size, size_t align, unsigned kind)
-{
-	void *p = alloc_aligned(size, align);
-
-	return new_set_kind(
-	    likely(p != NULL) ? p : new_failed_aligned(size, align), kind);
-}
-
-static noinline void *
-new_aligned_nothrow_slow(size_t size, size_t align, unsigned kind)
-{
-	void *p = alloc_aligned(size, align);
-
-	return new_set_kind(
-	    likely(p != NULL) ? p : new_failed_aligned_nothrow(size, align),
-	    kind);
-}
-
 static inline void *
-new_plain(size_t size, unsigned kind)
+new_plain(size_t size, unsigned kind, bool is_nothrow)
 {
 	void *object;
 
 	if (is_replaced(malloc))
-		return foreign_new(size);
-	return alloc_get_fast(size, &object) ? object : new_slow(size, kind);
+		return foreign_new(size, 0, is_nothrow);
+	return alloc_get_fast(size, &object)
+		   ? object
+		   : new_slow(size, 0, kind, is_nothrow);
 }
 
 static inline void *
-new_nothrow(size_t size, unsigned kind)
-{
-	void *object;
-
-	if (is_replaced(malloc))
-		return foreign_new_nothrow(size);
-	return alloc_get_fast(size, &object) ? object
-					     : new_nothrow_slow(size, kind);
-}
-
-static inline void *
-new_aligned(size_t size, size_t align, unsigned kind)
+new_aligned(size_t size, size_t align, unsigned kind, bool is_nothrow)
 {
 	void *p;
 
 	if (is_replaced(aligned_alloc))
-		return foreign_new_aligned(size, align);
+		return foreign_new(size, align, is_nothrow);
 	p = alloc_aligned_fast(size, align);
-	return likely(p != NULL) ? p : new_aligned_slow(size, align, kind);
-}
-
-static inline void *
-new_aligned_nothrow(size_t size, size_t align, unsigned kind)
-{
-	void *p;
-
-	if (is_replaced(aligned_alloc))
-		return foreign_new_aligned_nothrow(size, align);
-	p = alloc_aligned_fast(size, align);
-	return likely(p != NULL) ? p
-				 : new_aligned_nothrow_slow(size, align, kind);
+	return likely(p != NULL) ? p : new_slow(size, align, kind, is_nothrow);
 }
 
 static const char *
@@ -362,7 +248,7 @@ delete_aligned(void *p, size_t align, size_t size, unsigned kind)
 public void *
 _Znwm(size_t size)
 {
-	return new_plain(size, API_NEW);
+	return new_plain(size, API_NEW, false);
 }
 
 public void *
@@ -370,7 +256,7 @@ _Znam(size_t size)
 {
 	if (is_replaced(_Znwm))
 		return _Znwm(size);
-	return new_plain(size, API_ARRAY);
+	return new_plain(size, API_ARRAY, false);
 }
 
 public void *
@@ -378,8 +264,8 @@ _ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
 {
 	(void)nothrow;
 	if (is_replaced(_Znwm))
-		return next_new_nothrow("_ZnwmRKSt9nothrow_t", size);
-	return new_nothrow(size, API_NEW);
+		return next_new("_ZnwmRKSt9nothrow_t", size, 0, true);
+	return new_plain(size, API_NEW, true);
 }
 
 public void *
@@ -387,14 +273,14 @@ _ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
 {
 	(void)nothrow;
 	if (is_replaced(_Znam) || is_replaced(_Znwm))
-		return next_new_nothrow("_ZnamRKSt9nothrow_t", size);
-	return new_nothrow(size, API_ARRAY);
+		return next_new("_ZnamRKSt9nothrow_t", size, 0, true);
+	return new_plain(size, API_ARRAY, true);
 }
 
 public void *
 _ZnwmSt11align_val_t(size_t size, size_t align)
 {
-	return new_aligned(size, align, API_NEW);
+	return new_aligned(size, align, API_NEW, false);
 }
 
 public void *
@@ -402,7 +288,7 @@ _ZnamSt11align_val_t(size_t size, size_t align)
 {
 	if (is_replaced(_ZnwmSt11align_val_t))
 		return _ZnwmSt11align_val_t(size, align);
-	return new_aligned(size, align, API_ARRAY);
+	return new_aligned(size, align, API_ARRAY, false);
 }
 
 public void *
@@ -411,9 +297,9 @@ _ZnwmSt11align_val_tRKSt9nothrow_t(
 {
 	(void)nothrow;
 	if (is_replaced(_ZnwmSt11align_val_t))
-		return next_new_aligned_nothrow(
-		    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align);
-	return new_aligned_nothrow(size, align, API_NEW);
+		return next_new(
+		    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align, true);
+	return new_aligned(size, align, API_NEW, true);
 }
 
 public void *
@@ -423,9 +309,9 @@ _ZnamSt11align_val_tRKSt9nothrow_t(
 	(void)nothrow;
 	if (is_replaced(_ZnamSt11align_val_t) ||
 	    is_replaced(_ZnwmSt11align_val_t))
-		return next_new_aligned_nothrow(
-		    "_ZnamSt11align_val_tRKSt9nothrow_t", size, align);
-	return new_aligned_nothrow(size, align, API_ARRAY);
+		return next_new(
+		    "_ZnamSt11align_val_tRKSt9nothrow_t", size, align, true);
+	return new_aligned(size, align, API_ARRAY, true);
 }
 
 /* delete, delete[] */

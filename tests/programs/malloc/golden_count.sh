@@ -12,12 +12,21 @@ if [ -n "${DEBUG:-}${SAN:-}" ] || [ "$(uname -m)" != x86_64 ]; then
 fi
 status=0
 
+# disassemble FUNCTION - by its address, which other names may have, too
+disassemble() {
+	local at bytes
+
+	read -r at bytes < <(nm -S "$SHIM" | awk -v name="$1" \
+	    '$4 == name { print $1, $2 }')
+	objdump -d --no-show-raw-insn --start-address="0x$at" \
+	    --stop-address="$((0x$at + 0x$bytes))" "$SHIM"
+}
+
 # check FUNCTION MOST
 check() {
 	local code n
 
-	code=$(objdump -d --no-show-raw-insn --disassemble="$1" "$SHIM" |
-	    sed -n 's/^ *[0-9a-f]*:\t//p' | sed '/^ret/q')
+	code=$(disassemble "$1" | sed -n 's/^ *[0-9a-f]*:\t//p' | sed '/^ret/q')
 	n=$(printf '%s\n' "$code" | wc -l)
 	echo "$1: $n instructions"
 	if [ "$n" -gt "$2" ] || [ "$n" -lt 8 ] ||
@@ -30,8 +39,7 @@ check() {
 
 # check_prefetch FUNCTION: a pop prefetches the next object for writing.
 check_prefetch() {
-	if ! objdump -d --no-show-raw-insn --disassemble="$1" "$SHIM" |
-	    sed '/\tret/q' | grep -q 'prefetchw'; then
+	if ! disassemble "$1" | sed '/\tret/q' | grep -q 'prefetchw'; then
 		echo "$1 has no prefetchw"
 		status=1
 	fi
