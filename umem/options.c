@@ -8,13 +8,6 @@
  * calls no getenv(), because the first malloc may come before libc has set
  * itself up.
  *
- * A shell script may run a thousand programs, which inherit the same mistake.
- * Therefore a process writes no message about a variable if its parent process
- * has the same text in the variable and runs on the library, too: then the
- * parent, or an ancestor of it, has written the message.  Only a process with a
- * wrong word or value looks at its parent, in /proc, and without /proc it
- * writes the message.
- *
  * UMEM_DEBUG may have several parts, separated by semicolons.  A part that ends
  * in a colon and patterns of names applies to caches of these names, a part
  * without patterns to all other caches.
@@ -47,9 +40,6 @@ struct item {
 	bool is_reported;          /* write messages about it */
 };
 
-/* The variable of the environment that is parsed, as NAME=TEXT, or NULL. */
-static const char *environment_item;
-
 /* A program may define these; they are called if the variable is not set. */
 #pragma weak _umem_options_init
 #pragma weak _umem_debug_init
@@ -69,58 +59,11 @@ item_variable_name(const struct item *item)
 	return option_variable_names[item->variable];
 }
 
-/*
- * Has a file in /proc of the parent process these bytes after the byte before?
- * A file begins as if after a zero.  The bytes do not contain the byte before,
- * except at their end.
- */
-static bool
-parent_has(const char *file, char before, const char *text, size_t n)
-{
-	struct message path = {.n = 0};
-	char buffer[1024];
-	size_t nread, nequal = before == '\0' ? 0 : n;
-	bool found = false;
-	int fd;
-
-	message_text(&path, "/proc/");
-	message_dec(&path, os_parent_id());
-	message_text(&path, "/");
-	message_text(&path, file);
-	path.text[path.n] = '\0';
-	fd = os_open(path.text);
-	/* nequal is n after a byte that differs, up to the next byte before. */
-	while (!found && (nread = os_read(fd, buffer, sizeof(buffer))) > 0)
-		for (size_t i = 0; i < nread && !found; i++) {
-			if (nequal < n && buffer[i] == text[nequal])
-				found = ++nequal == n;
-			else
-				nequal = n;
-			if (!found && buffer[i] == before)
-				nequal = 0;
-		}
-	if (fd >= 0)
-		os_close(fd);
-	return found;
-}
-
-/* Has the parent process written the messages about the variable? */
-static bool
-environment_is_inherited(void)
-{
-	const char *text = environment_item;
-
-	return text != NULL &&
-	       parent_has("environ", '\0', text, strlen(text) + 1) &&
-	       parent_has("maps", '/', "libumem", sizeof("libumem") - 1);
-}
-
 /* Are messages about the item to be written? */
 static bool
 item_is_reported(const struct item *item)
 {
-	return item->is_reported && !options.quiet &&
-	       !environment_is_inherited();
+	return item->is_reported && !options.quiet;
 }
 
 /* Reports that an item of a known name is wrong. */
@@ -469,15 +412,12 @@ static void
 options_read_variable(enum option_variable variable, const char *(*init)(void),
     void (*parse)(const char *text))
 {
-	const char *name = option_variable_names[variable];
-	const char *text = environment_value(name);
+	const char *text = environment_value(option_variable_names[variable]);
 
-	environment_item = text == NULL ? NULL : text - strlen(name) - 1;
 	if (text == NULL && init != NULL)
 		text = init();
 	if (text != NULL)
 		parse(text);
-	environment_item = NULL;
 }
 
 void

@@ -963,12 +963,6 @@ os_is_inherited(int fd)
 	return flags >= 0 && (flags & FD_CLOEXEC) == 0;
 }
 
-uint32_t
-os_parent_id(void)
-{
-	return (uint32_t)kernel_call(SYS_getppid, 0, 0, 0, 0);
-}
-
 int
 os_open(const char *path)
 {

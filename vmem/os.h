@@ -238,9 +238,6 @@ void os_explain_faults(void);
 
 uint32_t os_process_id(void);
 
-/* The parent process; 0: it is in another PID namespace. */
-uint32_t os_parent_id(void);
-
 /* The file that a descriptor refers to. */
 struct os_file {
 	uint64_t device, inode;
