@@ -77,7 +77,7 @@ option_report_value(struct message *m, const struct option *option)
 
 /* Writes the text of m as a message about a variable. */
 static void
-report_send(enum option_variable variable, struct message *m)
+option_report_send(enum option_variable variable, struct message *m)
 {
 	umem_assert(m->n < sizeof(m->text));
 	m->text[m->n] = '\0';
@@ -105,7 +105,7 @@ report_option(const struct option *option)
 		append_initial(&m, option);
 		message_text(&m, ")");
 	}
-	report_send(option->variable, &m);
+	option_report_send(option->variable, &m);
 }
 
 /*
@@ -140,7 +140,7 @@ report_part(const struct debug_choice *part)
 		message_text(&m, ":");
 		message_text(&m, part->patterns);
 	}
-	report_send(OPTION_DEBUG, &m);
+	option_report_send(OPTION_DEBUG, &m);
 }
 
 void

@@ -24,7 +24,7 @@
 struct heap_limits heap_limits;
 
 static size_t
-limit_get(void)
+heap_limit_get(void)
 {
 	size_t limit = __atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED);
 
@@ -53,7 +53,7 @@ heap_held(void)
 bool
 heap_limit_has_room(size_t bytes)
 {
-	size_t limit = limit_get(), occupied;
+	size_t limit = heap_limit_get(), occupied;
 
 	if (likely(limit == SIZE_MAX))
 		return true;
@@ -64,7 +64,7 @@ heap_limit_has_room(size_t bytes)
 bool
 heap_limit_keep(void)
 {
-	size_t limit = limit_get(), held;
+	size_t limit = heap_limit_get(), held;
 
 	if (likely(limit == SIZE_MAX))
 		return true;

@@ -89,10 +89,9 @@ quantum_hooks_now(void)
 	return __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
 }
 
-/* Create the cache of one size; its name is ARENA_SIZE. */
+/* Creates the cache for one size, named "<arena>_<size>". */
 static void *
-quantum_cache_create(
-    const struct quantum_hooks *hooks, vmem_t *arena, size_t size)
+qcache_create(const struct quantum_hooks *hooks, vmem_t *arena, size_t size)
 {
 	struct message name = {.n = 0};
 
@@ -116,7 +115,7 @@ quantum_create(vmem_t *arena, size_t qcache_max)
 	if (n > ARENA_QCACHES)
 		n = ARENA_QCACHES;
 	for (size_t i = 0; i < n; i++)
-		arena->qcache[i] = quantum_cache_create(
+		arena->qcache[i] = qcache_create(
 		    hooks, arena, (i + 1) << arena->quantum_shift);
 	arena->nqcaches = (unsigned)n;
 }

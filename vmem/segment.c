@@ -50,7 +50,7 @@
 
 /* Allocate tags up to n + RESERVE_BATCH; false if there are fewer than n. */
 static noinline bool
-reserve_fill(struct reserve *reserve, unsigned n)
+segment_reserve_fill(struct reserve *reserve, unsigned n)
 {
 	while (reserve->nspare < n + RESERVE_BATCH) {
 		struct segment *seg = meta_alloc(sizeof(*seg));
@@ -67,7 +67,7 @@ reserve_fill(struct reserve *reserve, unsigned n)
 bool
 segment_reserve(struct reserve *reserve, unsigned n)
 {
-	return likely(reserve->nspare >= n) || reserve_fill(reserve, n);
+	return likely(reserve->nspare >= n) || segment_reserve_fill(reserve, n);
 }
 
 void

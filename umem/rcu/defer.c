@@ -258,7 +258,7 @@ chunk_unmark_waiting(
 		    cache, p, cache->bufsize, /* constructed */ true);
 }
 
-/* A chunk of a cache goes back, past the depot. */
+/* Returns a chunk to its cache, past the depot. */
 static void
 chunk_release(struct umem_cache *cache, void *p, const char *name)
 {
@@ -274,7 +274,7 @@ chunk_release(struct umem_cache *cache, void *p, const char *name)
 	cache_take_back_one(cache, p, name);
 }
 
-/* Bytes that a block of no size class counts for. */
+/* Returns the bytes that a block of no size class counts for. */
 static size_t
 single_bytes(const void *p)
 {
@@ -290,7 +290,7 @@ single_kind(enum defer_kind kind)
 	return kind == DEFER_UMEM ? API_UMEM : API_MALLOC;
 }
 
-/* Is a checker told of the block?  It is told nothing of malloc(). */
+/* Is a checker told of the block?  It learns nothing of malloc(). */
 static bool
 single_is_watched(enum defer_kind kind)
 {
@@ -344,7 +344,7 @@ single_release(struct defer *layer, void *p)
 		    p, single_kind(layer->kind), layer_api_name(layer));
 }
 
-/* Bytes that a block of another library's malloc() counts for. */
+/* Returns the bytes that a block of another library's malloc() counts for. */
 static size_t
 foreign_bytes(const struct domain *domain, void *p)
 {
@@ -492,9 +492,9 @@ layer_return_magazine(struct defer *layer, struct magazine *mag)
 }
 
 /*
- * This CPU's header cannot be had: a magazine for the object alone.  Because
- * that may be so for thousands of calls, while the header's owner is preempted
- * or on a CPU that gets no memory, the magazine is a small one.
+ * Submits a magazine for the object alone, because this CPU's header is not to
+ * be had.  That may last for thousands of calls, while the header's owner is
+ * preempted or on a CPU that gets no memory, so the magazine is a small one.
  */
 static bool
 layer_put_alone(struct defer *layer, void *object)
@@ -562,7 +562,7 @@ domain_refusal(const struct domain *domain)
 	return domain_is_over(domain, 2) && domain_is_reader() ? EAGAIN : 0;
 }
 
-/* A chunk of a cache.  Returns 0 or an error. */
+/* Defers the free of a chunk of a cache.  Returns 0 or an error. */
 static int
 defer_chunk(struct defer *layer, void *p, size_t size, unsigned kind)
 {
@@ -577,7 +577,7 @@ defer_chunk(struct defer *layer, void *p, size_t size, unsigned kind)
 	return EAGAIN;
 }
 
-/* A block that a layer of its kind frees singly. */
+/* Defers the free of a block that a layer of its kind frees singly. */
 static int
 defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
 {
@@ -649,7 +649,7 @@ layer_get(struct domain *domain, struct umem_cache *cache)
 	return likely(layer != NULL) ? layer : cache_layer(domain, cache);
 }
 
-/* There is no memory for a layer.  Returns 0 or an error. */
+/* Frees without a layer, for want of memory.  Returns 0 or an error. */
 static int
 object_free_after_wait(struct domain *domain, struct umem_cache *cache, void *p,
     size_t size, unsigned kind)
@@ -698,7 +698,7 @@ umem_defer_object(umem_cache_t *cache, void *object, const void *key,
 	    cache, object, SIZE_MAX, API_OBJECT, key, grace_of);
 }
 
-/* A block that is in this library's heap; size is SIZE_MAX for malloc(). */
+/* Defers the free of a block of this library; size is SIZE_MAX for malloc(). */
 static noinline int
 block_defer_slow(
     void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
@@ -735,7 +735,7 @@ block_defer_slow(
 	    saved);
 }
 
-/* The layer of a block's class, if that is made and a section may push. */
+/* Returns the layer of a block's class, or NULL if no section may push. */
 static inline struct defer *
 layer_of_class(unsigned class, const void *key)
 {
@@ -758,7 +758,7 @@ umem_defer_sized(
 	    buf, size == SIZE_MAX ? SIZE_MAX - 1 : size, key, grace_of);
 }
 
-/* A block of another library's malloc(). */
+/* Defers the free of a block of another library's malloc(). */
 static int
 foreign_defer(void *p, void (*release)(void *), size_t (*usable)(void *),
     const void *key, umem_grace_of_t *grace_of)

@@ -33,7 +33,7 @@ int umem_defer_sized(
 
 /*
  * Where malloc() is not this library's, release frees p, and usable returns the
- * bytes that p counts for; NULL: 64.
+ * bytes that p counts for; without it, 64.
  */
 int umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
     const void *key, umem_grace_of_t *grace_of);

@@ -23,9 +23,9 @@
  *	later, and fork() has it before all others.
  *	    A cycle that runs functions of the program, or a free() of another
  *	library, may come here again in the same thread, which turn_holder and
- *	releaser tell.  Such a call waits for no turn, also not for that of
- *	another domain.  Otherwise the cycles of two domains could call such
- *	functions and wait for each other.
+ *	releaser tell.  Such a call never waits for a turn, of any domain.
+ *	Otherwise the cycles of two domains could call such functions and wait
+ *	for each other.
  *	    For the same reason a thread that reads with one flavour does not
  *	wait because of the budget of another: a reader of that flavour could
  *	be waiting for it in the same way.
@@ -51,7 +51,7 @@
  *	waits until releaser is 0, and then its own cycle takes all objects.
  *
  * The domain's thread
- *	The first object that is put into a domain has the thread created.
+ *	The first deferred object creates the domain's thread.
  *	While objects lie on CPUs, the thread runs a cycle every half of
  *	rcu_delay, and collects the magazines that were loaded before the last
  *	cycle.  Thus no object lies longer than rcu_delay before it begins to
@@ -138,7 +138,7 @@
 /* The thread ends when it has been idle for so long. */
 #define THREAD_IDLE_NS 1000000000
 
-/* fork() waits so long for a turn, and looks every FORK_TRY_NS. */
+/* fork() polls for a turn every FORK_TRY_NS, for FORK_NS at most. */
 #define FORK_NS     1000000000
 #define FORK_TRY_NS 1000000
 
@@ -197,7 +197,7 @@ domain_has_turn(const struct domain *domain)
 	       thread_self();
 }
 
-/* The thread that calls functions of the program for a cycle, or 0. */
+/* Returns the thread that calls functions of the program for a cycle, or 0. */
 static uintptr_t
 domain_releaser(const struct domain *domain)
 {
@@ -383,7 +383,7 @@ domain_is_over(const struct domain *domain, unsigned ntimes)
 	return bytes > 0 && (size_t)bytes > defer_budget * ntimes;
 }
 
-/* One grace period, of a caller that is in a cycle. */
+/* Waits for one grace period.  The caller is in a cycle. */
 static void
 domain_synchronize(struct domain *domain)
 {
@@ -393,7 +393,9 @@ domain_synchronize(struct domain *domain)
 	__atomic_add_fetch(&domain->ngraces, 1, __ATOMIC_RELAXED);
 }
 
-/* One grace period of the thread that has the turn and has no magazine. */
+/*
+ * Waits for one grace period.  The caller has the turn and no magazine in hand.
+ */
 static void
 domain_synchronize_in_turn(struct domain *domain)
 {
@@ -456,7 +458,7 @@ domain_collect(struct domain *domain, bool all)
 	return complete;
 }
 
-/* Blocks that count for the budget before they are submitted. */
+/* Collects blocks that count for the budget before they are submitted. */
 static void
 domain_collect_single_blocks(struct domain *domain)
 {
@@ -639,9 +641,9 @@ domain_call_program(struct domain *domain)
 }
 
 /*
- * Moves submitted magazines to the waiting lists, and retires slabs if the
- * caller may; some that another thread may be emptying only if calls_program.
- * Returns whether there were any.
+ * Moves submitted magazines to the waiting lists, and retires slabs if
+ * may_retire.  Lists that another thread may be emptying take part only if
+ * calls_program.  Returns whether there were any magazines or slabs.
  */
 static bool
 domain_begin_wait(struct domain *domain, bool may_retire, bool calls_program)
@@ -659,10 +661,10 @@ domain_begin_wait(struct domain *domain, bool may_retire, bool calls_program)
 }
 
 /*
- * Steps 1 (the second half) to 3; if may_retire, slabs are retired, and the
- * layers have them in due then.  If calls_program, layers that may call the
- * program take part, and the turn is given up for their step 3.  Returns
- * whether anything waited.
+ * Runs the second half of step 1, and steps 2 and 3.  If may_retire, also
+ * retires empty slabs; releasable_batch of each layer names them.  If
+ * calls_program, layers that may call the program take part, and the caller
+ * gives up the turn for their step 3.  Returns whether anything waited.
  */
 static bool
 domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
@@ -689,7 +691,7 @@ domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
 	return true;
 }
 
-/* A layer with slabs that can be released, or NULL. */
+/* Returns a layer with slabs that can be released, or NULL. */
 static struct defer *
 domain_first_releasable(const struct domain *domain)
 {
@@ -700,7 +702,7 @@ domain_first_releasable(const struct domain *domain)
 	return layer;
 }
 
-/* Step 4; the caller has the turn, and gives it up meanwhile. */
+/* Runs step 4.  The caller has the turn, and gives it up meanwhile. */
 static void
 domain_release_slabs(struct domain *domain)
 {
@@ -721,7 +723,7 @@ domain_release_slabs(struct domain *domain)
 	}
 }
 
-/* Until the next tick, or until a burst. */
+/* Waits until the next tick, or until a burst. */
 static void
 domain_thread_wait_tick(struct domain *domain)
 {
@@ -1092,7 +1094,7 @@ domain_keep_turn(struct domain *domain)
 	return false;
 }
 
-/* One attempt of domain_hold_for_fork(). */
+/* Makes one attempt of domain_hold_for_fork(). */
 static bool
 domain_try_hold(struct domain *domain)
 {

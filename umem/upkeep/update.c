@@ -4,7 +4,7 @@
  * Kinds of upkeep
  *	update	for each cache: releases the depot's surplus, as measured over
  *		the last intervals, to the slabs, and changes the size of
- *		magazines; lets hash tables of arenas grow; purges pages that
+ *		magazines; resizes hash tables of arenas; purges pages that
  *		have been free for a second
  *	reclaim	when the heap grows, or much is allocated from it: releases idle
  *		memory of caches to the slabs, so that it serves the next
