@@ -66,11 +66,12 @@ deferred_end(struct deferred *layer)
 void
 deferred_submit(struct deferred *layer, struct magazine *mag)
 {
-	struct magazine *head = load_relaxed(&layer->pending);
+	struct magazine *head =
+	    __atomic_load_n(&layer->pending, __ATOMIC_RELAXED);
 
 	umem_assert(mag->nrounds > 0);
 	/* Relaxed: the count is for statistics. */
-	add_relaxed(&layer->nsubmitted, mag->nrounds);
+	__atomic_add_fetch(&layer->nsubmitted, mag->nrounds, __ATOMIC_RELAXED);
 	do
 		mag->next = head;
 	/* Release; pairs with the exchange in deferred_begin_wait(). */
@@ -80,7 +81,7 @@ deferred_submit(struct deferred *layer, struct magazine *mag)
 
 /* Room on the owned header, with *spare if need be. */
 static bool
-deferred_have_space(struct deferred *layer, struct cpu_owned *own,
+have_room(struct deferred *layer, struct cpu_owned *own,
     struct magazine **spare, struct deferred_work *work)
 {
 	struct magazine *full = own->cold->loaded;
@@ -118,7 +119,7 @@ deferred_put(struct deferred *layer, void *object, struct magazine **spare,
 	if (magazine_has_newest(
 		own.cold->loaded, own.nrounds, MAGAZINE_NEWEST, object))
 		result = MAGAZINE_TWICE;
-	else if (!deferred_have_space(layer, &own, spare, work))
+	else if (!have_room(layer, &own, spare, work))
 		result = MAGAZINE_FULL;
 	else
 		own.cold->loaded->round[own.nrounds++] = object;
@@ -183,7 +184,7 @@ deferred_begin_wait(struct deferred *layer)
 {
 	umem_assert(layer->waiting == NULL);
 	/* A look first: the line stays shared while nothing is submitted. */
-	if (load_relaxed(&layer->pending) == NULL)
+	if (__atomic_load_n(&layer->pending, __ATOMIC_RELAXED) == NULL)
 		return false;
 	/* Acquire; pairs with the release in deferred_submit(). */
 	layer->waiting =
@@ -199,7 +200,7 @@ deferred_next(struct deferred *layer)
 	if (mag == NULL)
 		return NULL;
 	layer->waiting = mag->next;
-	sub_relaxed(&layer->nsubmitted, mag->nrounds);
+	__atomic_sub_fetch(&layer->nsubmitted, mag->nrounds, __ATOMIC_RELAXED);
 	return mag;
 }
 
@@ -215,7 +216,7 @@ deferred_wait_again(struct deferred *layer)
 bool
 deferred_is_used(struct deferred *layer)
 {
-	return load_relaxed(&layer->pending) != NULL ||
+	return __atomic_load_n(&layer->pending, __ATOMIC_RELAXED) != NULL ||
 	       cpu_is_open(layer->hot, layer->cold);
 }
 
@@ -223,7 +224,7 @@ size_t
 deferred_rounds(struct deferred *layer)
 {
 	return cpu_rounds(layer->hot, layer->cold) +
-	       load_relaxed(&layer->nsubmitted);
+	       __atomic_load_n(&layer->nsubmitted, __ATOMIC_RELAXED);
 }
 
 /* Bounds of a walk along a list that another thread may release. */
@@ -233,7 +234,7 @@ deferred_rounds(struct deferred *layer)
 static bool
 list_has(struct magazine *const *head, const void *object)
 {
-	const struct magazine *mag = load_acquire(head);
+	const struct magazine *mag = __atomic_load_n(head, __ATOMIC_ACQUIRE);
 
 	for (int i = 0; mag != NULL && i < WALK_MAX; i++, mag = mag->next) {
 		unsigned n = mag->nrounds;

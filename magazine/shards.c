@@ -75,8 +75,9 @@ shards_bound(struct magazine_layer *layer, size_t nfull)
 	unsigned nshards = layer->nshards;
 
 	for (unsigned i = 0; i < nshards; i++)
-		store_relaxed(&magazine_shard(layer, i)->full_max,
-		    (uint32_t)(nfull / nshards + (i < nfull % nshards)));
+		__atomic_store_n(&magazine_shard(layer, i)->full_max,
+		    (uint32_t)(nfull / nshards + (i < nfull % nshards)),
+		    __ATOMIC_RELAXED);
 }
 
 /* Distances (own ^ other) between two of several shards are below this. */
@@ -104,8 +105,9 @@ is_worth_a_try(struct depot *depot, bool for_full, bool wait)
 {
 	struct maglist *list = for_full ? &depot->full : &depot->empty;
 
-	return load_relaxed(&list->head) != NULL &&
-	       (wait || load_relaxed(&depot->lock.state) == 0);
+	return __atomic_load_n(&list->head, __ATOMIC_RELAXED) != NULL &&
+	       (wait ||
+		   __atomic_load_n(&depot->lock.state, __ATOMIC_RELAXED) == 0);
 }
 
 struct magazine *
@@ -122,7 +124,8 @@ shards_trade(struct magazine_layer *layer, unsigned own, bool for_full,
 		if (depot == NULL || !is_worth_a_try(depot, for_full, wait))
 			continue;
 		*with = depot;
-		out = depot_trade(depot, for_full, in);
+		out = for_full ? depot_trade_for_full(depot, in)
+			       : depot_trade_for_empty(depot, in);
 	}
 	return out;
 }
@@ -139,8 +142,9 @@ shard_find(struct magazine_layer *layer, unsigned own, bool over)
 		/* Relaxed loads: the result is a hint. */
 		if (depot != NULL &&
 		    (over ? depot_is_over(depot)
-			  : load_relaxed(&depot->full.n) <
-				load_relaxed(&depot->full_max)))
+			  : __atomic_load_n(&depot->full.n, __ATOMIC_RELAXED) <
+				__atomic_load_n(
+				    &depot->full_max, __ATOMIC_RELAXED)))
 			return depot;
 	}
 	return NULL;
@@ -150,8 +154,7 @@ struct magazine *
 shards_surplus(struct magazine_layer *layer, unsigned own)
 {
 	struct depot *from = shard_find(layer, own, /* over */ true);
-	struct magazine *mag =
-	    from == NULL ? NULL : depot_trade(from, /* for_full */ true, NULL);
+	struct magazine *mag = from == NULL ? NULL : depot_take_full(from);
 	struct depot *to;
 
 	if (mag == NULL)
@@ -159,7 +162,7 @@ shards_surplus(struct magazine_layer *layer, unsigned own)
 	to = shard_find(layer, own, /* over */ false);
 	if (to == NULL)
 		return mag;
-	depot_put(to, mag);
+	depot_put_full(to, mag);
 	return NULL;
 }
 
@@ -199,8 +202,9 @@ sum_words(struct magazine_layer *layer, size_t word)
 	uint32_t n = 0;
 
 	for (unsigned i = 0; i < layer->nshards; i++)
-		n += load_relaxed(
-		    (uint32_t *)((char *)magazine_shard(layer, i) + word));
+		n += __atomic_load_n(
+		    (uint32_t *)((char *)magazine_shard(layer, i) + word),
+		    __ATOMIC_RELAXED);
 	return n;
 }
 

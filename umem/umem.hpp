@@ -28,6 +28,7 @@
 #ifndef UMEM_HPP
 #define UMEM_HPP
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -161,16 +162,40 @@ create_cache(const char *name, umem_cache_args args)
 /* The exception of a constructor that umem_cache_alloc() has called. */
 inline thread_local std::exception_ptr failure;
 
-/* The cache of slab_allocator<T>, which lives until the process ends. */
-template <class T>
-umem_cache_t *
-type_cache()
+/*
+ * The cache of slab_allocator<T>, which lives until the process ends.  Its
+ * pointer is a variable of its own, because the test of a static variable in a
+ * function takes a second load, also for a free.
+ */
+template <class T> class type_cache
 {
-	static umem_cache_t *const cache =
-	    create_cache<T>(nullptr, umem_cache_args());
+	static inline std::atomic<umem_cache_t *> pointer{nullptr};
 
-	return cache;
-}
+	static umem_cache_t *create()
+	{
+		static umem_cache_t *const cache =
+		    create_cache<T>(nullptr, umem_cache_args());
+
+		pointer.store(cache, std::memory_order_release);
+		return cache;
+	}
+
+      public :
+	  /* Creates the cache if there is none. */
+	  static umem_cache_t *
+	  get()
+	{
+		umem_cache_t *cache = pointer.load(std::memory_order_acquire);
+
+		return __builtin_expect(cache != nullptr, 1) ? cache : create();
+	}
+
+	/* For a caller that has an object of the cache. */
+	static umem_cache_t *get_existing() noexcept
+	{
+		return pointer.load(std::memory_order_relaxed);
+	}
+};
 
 } // namespace detail
 
@@ -318,8 +343,8 @@ template <class T> class slab_allocator
 	{
 		if (n != 1)
 			return allocator<T>().allocate(n);
-		void *object =
-		    umem_cache_alloc(detail::type_cache<T>(), UMEM_DEFAULT);
+		void *object = umem_cache_alloc(
+		    detail::type_cache<T>::get(), UMEM_DEFAULT);
 
 		if (__builtin_expect(object == nullptr, 0))
 			detail::throw_errno("umem_cache_alloc");
@@ -329,7 +354,8 @@ template <class T> class slab_allocator
 	void deallocate(T *objects, std::size_t n) noexcept
 	{
 		if (n == 1)
-			umem_cache_free(detail::type_cache<T>(), objects);
+			umem_cache_free(
+			    detail::type_cache<T>::get_existing(), objects);
 		else
 			allocator<T>().deallocate(objects, n);
 	}

@@ -161,7 +161,7 @@ alloc_direct(struct umem_cache *cache)
 
 /* Allocates after the section has failed, or if sections are not in use. */
 static void *
-cache_alloc_missed(struct umem_cache *cache, unsigned *work)
+alloc_missed(struct umem_cache *cache, unsigned *work)
 {
 	void *object;
 	unsigned want;
@@ -196,7 +196,8 @@ cache_choose_fast(struct umem_cache *cache)
 	bool closed =
 	    cache->limit.counts || reserve_is_short(cache) || cache->is_sampled;
 
-	store_relaxed(&cache->fast_at, closed ? 0 : cache_header_at(cache));
+	__atomic_store_n(&cache->fast_at, closed ? 0 : cache_header_at(cache),
+	    __ATOMIC_RELAXED);
 }
 
 void *
@@ -207,7 +208,7 @@ cache_alloc_by_section(struct umem_cache *cache, unsigned *work)
 	if (cpu_layer.rseq.owner == RSEQ_NONE ||
 	    rseq_pop(&cpu_layer.place, cache_header_at(cache), &object) !=
 		RSEQ_OK)
-		object = cache_alloc_missed(cache, work);
+		object = alloc_missed(cache, work);
 	return object;
 }
 
@@ -225,7 +226,7 @@ cache_alloc_slow(struct umem_cache *cache, unsigned *work)
 {
 	if (unlikely(is_closed(cache)))
 		return cache_alloc_by_section(cache, work);
-	return cache_alloc_missed(cache, work);
+	return alloc_missed(cache, work);
 }
 
 static void
@@ -344,7 +345,7 @@ free_direct(struct umem_cache *cache, void *object, const char *function)
  * false after a report of misuse.
  */
 static bool
-cache_free_missed(struct umem_cache *cache, void *object, const char *function,
+free_missed(struct umem_cache *cache, void *object, const char *function,
     unsigned *work)
 {
 	struct magazine *spare;
@@ -378,7 +379,7 @@ cache_free_by_section(struct umem_cache *cache, void *object,
 	    rseq_push(&cpu_layer.place, cache_header_at(cache), object) ==
 		RSEQ_OK)
 		return true;
-	return cache_free_missed(cache, object, function, work);
+	return free_missed(cache, object, function, work);
 }
 
 bool
@@ -387,7 +388,7 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *function,
 {
 	if (unlikely(is_closed(cache)))
 		return cache_free_by_section(cache, object, function, work);
-	return cache_free_missed(cache, object, function, work);
+	return free_missed(cache, object, function, work);
 }
 
 /*
@@ -512,8 +513,10 @@ slab_lock_counts(struct umem_cache *cache)
 {
 	struct lock_counts *seen = &cache->lock_counts_at_update;
 	struct lock_counts now = {
-	    .nacquired = load_relaxed(&cache->slabs.nacquired),
-	    .ncontended = load_relaxed(&cache->slabs.ncontended)};
+	    .nacquired =
+		__atomic_load_n(&cache->slabs.nacquired, __ATOMIC_RELAXED),
+	    .ncontended =
+		__atomic_load_n(&cache->slabs.ncontended, __ATOMIC_RELAXED)};
 	struct lock_counts since = {
 	    now.nacquired - seen->nacquired, now.ncontended - seen->ncontended};
 
@@ -573,7 +576,7 @@ cache_reclaim_idle(struct umem_cache *cache)
 	magazine_idle(&cache->mag, &of_depot);
 	if (cache->class != 0 && (cache->bufsize >= LARGE_CLASS_MIN ||
 				     magazine_has_budget(&cache->mag)))
-		magazine_take_own_idle(&cache->mag, &of_cpu, &cache->nidle_own);
+		magazine_idle_near(&cache->mag, &of_cpu, &cache->nidle_own);
 	cache_flush(cache, of_depot);
 	cache_flush(cache, of_cpu);
 	if (cache->slabs.constructs || cache->slabs.is_type_stable)

@@ -27,7 +27,7 @@ static bool
 quarantine_is_right(const struct quarantine *q)
 {
 	return (q->slot == NULL) == (q->nslots == 0) &&
-	       load_relaxed(&q->newest) <= q->nslots;
+	       __atomic_load_n(&q->newest, __ATOMIC_RELAXED) <= q->nslots;
 }
 
 static bool

@@ -153,8 +153,12 @@ umem_good_size(size_t size)
 public void *
 umem_realloc(void *buf, size_t old, size_t size, int flags)
 {
-	void *p = alloc_resize_exact(buf, old, size);
+	void *p = NULL;
 
+	/* Blocks of two small classes are always copied. */
+	if ((old | size) >= SIZE_SMALL ||
+	    size_class_small(old) == size_class_small(size))
+		p = alloc_resize_exact(buf, old, size);
 	if (p != NULL)
 		return p;
 	p = umem_alloc(size, flags);

@@ -35,7 +35,8 @@ slab_is_consistent(const struct slab_store *store, const struct slab *slab,
 		if (store->constructs)
 			nraw +=
 			    bit_count(slab->bits[w] &
-				      ~load_relaxed(&slab->bits[nwords + w]));
+				      ~__atomic_load_n(&slab->bits[nwords + w],
+					  __ATOMIC_RELAXED));
 	}
 	counts->nfree += nfree;
 	counts->nraw += nraw;

@@ -116,7 +116,8 @@ nraw_add_locked(struct slab_store *store, long n)
 {
 	lock_assert_held(&store->lock);
 	umem_assert(n >= 0 || store->nraw >= (size_t)-n);
-	store_relaxed(&store->nraw, store->nraw + (size_t)n);
+	__atomic_store_n(
+	    &store->nraw, store->nraw + (size_t)n, __ATOMIC_RELAXED);
 }
 
 static inline void
@@ -124,7 +125,8 @@ nused_add_locked(struct slab_store *store, long n)
 {
 	lock_assert_held(&store->lock);
 	umem_assert(n >= 0 || store->nused >= (size_t)-n);
-	store_relaxed(&store->nused, store->nused + (size_t)n);
+	__atomic_store_n(
+	    &store->nused, store->nused + (size_t)n, __ATOMIC_RELAXED);
 }
 
 /*
@@ -134,8 +136,7 @@ nused_add_locked(struct slab_store *store, long n)
 static inline void
 bits_set_locked(struct slab *slab, unsigned w, uint64_t bits)
 {
-	lock_assert_held(&slab->store->lock);
-	store_relaxed(&slab->bits[w], bits);
+	__atomic_store_n(&slab->bits[w], bits, __ATOMIC_RELAXED);
 }
 
 /* slab_store_check() for a caller that holds the lock. */

@@ -201,7 +201,7 @@ main()
 	one.join();
 	two.join();
 	// Objects of a type have a cache of its name.
-	check(strcmp(umem_cache_name(umem::detail::type_cache<int>()), "int") ==
+	check(strcmp(umem_cache_name(umem::detail::type_cache<int>::get()), "int") ==
 	    0);
 	umem_setmtbf(1);
 	bool refused = false;
