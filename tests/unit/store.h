@@ -31,7 +31,7 @@ destruct(struct slab_store *s, void *object)
 	destructed[n_destructed++] = object;
 }
 
-static const struct slab_owner owner = {.destruct = destruct};
+static const struct slab_owner store_owner = {.destruct = destruct};
 
 static inline void
 start(size_t chunk, size_t align, bool constructs)
@@ -40,7 +40,7 @@ start(size_t chunk, size_t align, bool constructs)
 
 	ck_assert(slab_layout(&layout, chunk, align, HEAP_UNIT));
 	slab_store_init(&store, &layout, NULL, 0, constructs);
-	store.owner = &owner;
+	store.owner = &store_owner;
 }
 
 static inline void

@@ -109,7 +109,7 @@ asked(struct slab_store *s)
 	count(&nasked);
 }
 
-static const struct slab_owner owner = {
+static const struct slab_owner store_owner = {
     .destruct = destruct_chunk, .want_retire = asked};
 
 static void
@@ -122,7 +122,7 @@ start_with(size_t bytes, bool constructs, vmem_t *source)
 		layout.colour_step = layout.colour_max = 0;
 	slab_store_init(&store, &layout, source, 0, constructs);
 	store.is_type_stable = true;
-	store.owner = &owner;
+	store.owner = &store_owner;
 }
 
 static void
