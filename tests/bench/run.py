@@ -33,7 +33,8 @@ peer.  Each program and the targets follow.  The last table measures
 vmem_alloc() and vmem_free() in our library alone; "flat" is the slowest
 column divided by the first.
 
-All samples go to BUILD/bench.json, and a page with plots to BUILD/bench.html.
+All samples go to BUILD/bench.json, a page with plots to BUILD/bench.html, and a
+chart of time against memory to BUILD/bench.svg.
 --scaling runs the programs with threads, with 1, 2, 4 ... threads up to twice
 the number of CPUs (scaling.json, scaling.html).  --table runs nothing: it
 prints the rows of README's table from BUILD/bench.json.
@@ -70,6 +71,7 @@ sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
 import allocators  # noqa: E402
+import chart  # noqa: E402
 import inputs  # noqa: E402
 import page  # noqa: E402
 import programs  # noqa: E402
@@ -546,15 +548,18 @@ def results(bench, host, rows, means, left_out):
 
 def write_files(bench, content):
     base = f"{bench.build}/{'scaling' if bench.scaling else 'bench'}"
-    for path, text in (
-        (f"{base}.json", json.dumps(content, indent=1)),
-        (f"{base}.html", page.make(content, bench.scaling)),
-    ):
+    points, note = chart.from_results(content)
+    files = [(f"{base}.json", json.dumps(content, indent=1)),
+             (f"{base}.html", page.make(content, bench.scaling))]
+    if points:
+        files.append((f"{base}.svg", chart.make(points, note)))
+    for path, text in files:
         with open(f"{path}.new", "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(f"{path}.new", path)
     print(f"\nAll figures of all rounds are in {base}.json, the plots in"
-          f" {base}.html.")
+          f" {base}.html" + (f", time against memory in {base}.svg."
+                             if points else "."))
 
 
 def print_results(bench, rows, content):

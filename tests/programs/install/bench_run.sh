@@ -67,6 +67,9 @@ assert not content["failures"], content["failures"]
 peak = content["over_programs"]["peak RSS"]
 assert peak["ours"][1] == peak["glibc"][1] >= 3, peak
 assert min(v[0] for v in peak.values()) >= 1, peak
+# The chart has a dot for each allocator.
+dots = xml.dom.minidom.parse("build/bench.svg").getElementsByTagName("circle")
+assert len(dots) == len(content["over_programs"]["time"]) == 2
 # A page loads nothing, and is a document that ends.
 text = open("build/bench.html").read()
 xml.dom.minidom.parseString(
