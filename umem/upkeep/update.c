@@ -421,7 +421,9 @@ update_in_caller(uint64_t now)
 	if (!worker_begin())
 		return;
 	update_memory(update_without_calls, RELEASE_LIMIT);
-	soft_limit_release(RELEASE_LIMIT);
+	/* A child that the program's madvise() forked has no turn. */
+	if (worker_is_self())
+		soft_limit_release(RELEASE_LIMIT);
 	worker_end();
 	update_put_off(now);
 }
