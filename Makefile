@@ -129,11 +129,12 @@ NEEDS	:= $(if $(strip $(SETS)),packages)
 .PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale peers demo lint install \
 	uninstall clean FORCE packages requirements
 
-# A sanitizer has a malloc of its own, so its variants have no shim.
-ifdef SAN
+# The address and the thread sanitizer have a malloc of their own, so these
+# variants have no shim.
+ifneq ($(filter address thread,$(SAN)),)
 all: $(LIBS) $(RCU)
 else
-all: $(LIBS) $(RCU) $(SHIM) $(TOOLS)
+all: $(LIBS) $(RCU) $(SHIM) $(if $(SAN),,$(TOOLS))
 endif
 
 packages:
@@ -241,10 +242,13 @@ $B/unit: $(UNIT_O) $(INNER_O)
 # comment say how a program is built.
 PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 	-Wno-unknown-warning-option -Wno-use-after-free -Wno-unused-result \
-	-Wno-free-nonheap-object -Wno-deprecated-declarations
+	-Wno-free-nonheap-object -Wno-deprecated-declarations \
+	$(SAN_FLAGS)
 header	= $(shell sed -n 's,^\( \*\|//\) test $1: ,,p' $<)
 link_umem	:= -L$B -lumem
 link_static	:= $B/libumem.a
+# Of the address and the thread sanitizer, the program is a part.
+SAN_FLAGS	:= $(if $(filter address thread,$(SAN)),-fsanitize=$(SAN))
 # With "link: rcu", libs names the flavours: "libs: -lurcu-memb".
 link_rcu	:= -Iumem -L$B -lumem_rcu -lumem
 link_rcu_table	:= $(link_rcu) -lurcu-memb -lurcu-cds
@@ -289,12 +293,15 @@ $(patsubst tests/%.c,$B/%,$(shell \
 run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
 	SAN='$(SAN)' DEBUG='$(DEBUG)' tests/run_tests.sh
 
-# Sanitizers are for the unit tests: they cannot live with another malloc.
-# Without Check, which only the unit tests need, the programs are run.
-test: all $(if $(SAN),,$(PROGRAMS) $(MISUSES))
+# The programs that link libumem, and do not run on its malloc().
+LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
+	   grep -lsE '^( \*|//) test link:' tests/programs/*/*.c tests/programs/*/*.cc)))
+# Without Check, which only the unit tests need, the programs are run.  TESTS
+# names kinds of tests, as in tests/run_tests.sh.
+test: all $(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS) $(if $(SAN),,$(MISUSES)))
 	@! $(check_headers) check.h || $(MAKE) $B/unit
-	@$(run_tests) $B $$(ls $B/unit >/dev/null && echo unit) \
-	    $(if $(SAN),,programs)
+	@TESTS='$(TESTS)' $(run_tests) $B $$(ls $B/unit >/dev/null && echo unit) \
+	    programs
 
 unit-test: all $B/unit
 	@$(run_tests) $B unit

@@ -34,6 +34,8 @@
 #	cflags: -DX		for the compiler
 #	account: no		tests/account.c does not check the statistics
 #				at its end
+#	not with: SANITIZER	does not run in a build with SAN=SANITIZER; any
+#				number, and a comment after each
 #	run: NAME		the lines that follow are for this run alone.
 #				A program runs once for each such line, in each
 #				of its modes; lines before the first one are for
@@ -47,6 +49,15 @@
 # On a machine without a command of TOOLS or without $CXX, scripts that use it
 # and programs in C++ are skipped.  Scripts with "command -v" look for commands
 # themselves.
+#
+# In a build with SAN, scripts are left out.  The address and the thread
+# sanitizer have a malloc of their own, so their programs are those with a
+# "link", without the preload.  ThreadSanitizer cannot see into a restartable
+# sequence, nor the grace periods of liburcu: it runs the suites and programs
+# with threads, without "link: rcu", in the locked mode.
+#
+# TESTS is a list of words of "unit programs scripts", of which each names what
+# is run; all by default.
 #
 # Every PROGRESS_S seconds a line on standard error says how many have ended.
 #
@@ -171,19 +182,9 @@ limited() {
 # unit_job ROOM - one suite of $B/unit; Check counts its tests
 unit_job() {
 	local counts status
-	local -a run=("$B/unit" "$1")
 
-	# The sanitizer cannot see into a restartable sequence, and some of
-	# its versions cannot live with much randomness in addresses.  A child
-	# of fork() cannot join the threads of its parent.
-	if [ "${SAN:-}" = thread ]; then
-		export UMEM_OPTIONS=mode=locked
-		export TSAN_OPTIONS=report_thread_leaks=0
-		if setarch -R true 2>/dev/null; then
-			run=(setarch -R "${run[@]}")
-		fi
-	fi
-	limited 600 "$TMP/out" "$TMP/out" "${run[@]}"
+	[ "$SAN" != thread ] || export UMEM_OPTIONS=mode=locked
+	limited 600 "$TMP/out" "$TMP/out" "${PLAIN[@]}" "$B/unit" "$1"
 	status=$?
 	counts=$(sed -n 's/^[0-9]*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\)$/\1 \2 \3/p' "$TMP/out")
 	if [ -z "$counts" ]; then
@@ -247,7 +248,9 @@ program_job() {
 	fi
 	link=$(header link "$source")
 	preload=$(header preload "$source")
-	if [ "${preload:-$([ -n "$link" ] && echo no)}" != no ]; then
+	if [[ $SAN == address || $SAN == thread ]]; then
+		: # Its library comes first.
+	elif [ "${preload:-$([ -n "$link" ] && echo no)}" != no ]; then
 		vars+=("LD_PRELOAD=$SHIM:$B/account.so")
 	elif [ -n "$link" ]; then
 		vars+=("LD_PRELOAD=$B/account.so")
@@ -259,7 +262,7 @@ program_job() {
 	read -r -a argv <<<"$args"
 
 	limited "${limit:-120}" "$TMP/out" "$TMP/err" \
-	    env "${vars[@]}" "$B/$name" "${argv[@]}"
+	    "${PLAIN[@]}" env "${vars[@]}" "$B/$name" "${argv[@]}"
 	status=$?
 	if [ "$status" -eq 77 ] && [ "$want" -ne 77 ]; then
 		verdict 0 0 1 "$name" "$TMP/err"
@@ -317,6 +320,17 @@ if [ "${1-}" = --job ]; then
 	    { chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"; }' EXIT
 	cd "$TMP" || exit
 	ulimit -S -c 0
+	# Some versions of this sanitizer cannot live with much randomness in
+	# addresses.  A child of fork() cannot join the threads of its parent.
+	PLAIN=()
+	# There is no library of malloc() to preload, and memory of umem is no
+	# root of leaks.
+	[ -z "$SAN" ] || [ "$SAN" = undefined ] || unset SHIM
+	[ "$kind" = unit ] || export ASAN_OPTIONS=detect_leaks=0
+	if [ "$SAN" = thread ]; then
+		export TSAN_OPTIONS=report_thread_leaks=0
+		! setarch -R true 2>/dev/null || PLAIN=(setarch -R)
+	fi
 	if [ "$kind" != unit ] && read -r tool < <(lacks "$1"); then
 		verdict 0 0 1 "${1#"$TOP"/tests/}" <(echo "no $tool")
 		exit
@@ -332,6 +346,7 @@ SHIM=$B/libumem_malloc.so.1
 RESULTS=$(mktemp -d)
 CC=${CC:-cc}
 CXX=${CXX:-c++}
+SAN=${SAN:-}
 TEST_TIME_FACTOR=${TEST_TIME_FACTOR:-1}
 [[ $TEST_TIME_FACTOR =~ ^[1-9][0-9]*$ ]] ||
     fail "TEST_TIME_FACTOR is not a whole number"
@@ -343,8 +358,8 @@ for tool in $TOOLS; do
 done
 command -v "${CXX%% *}" >/dev/null || LACKING=${LACKING}CXX
 LACKING=${LACKING%|}
-export B TOP SHIM RESULTS LACKING CC CXX TEST_TIME_FACTOR CK_DEFAULT_TIMEOUT \
-    CK_TIMEOUT_MULTIPLIER
+export B TOP SHIM RESULTS LACKING CC CXX SAN TEST_TIME_FACTOR \
+    CK_DEFAULT_TIMEOUT CK_TIMEOUT_MULTIPLIER
 trap 'rm -rf "$RESULTS"' EXIT
 
 folders=()
@@ -371,19 +386,35 @@ add_job() {
 	fi
 }
 
-# has_threads ROOM - can ThreadSanitizer find anything in this suite?  It cannot
-# see the sections of rseq.
+# runs WORD - is it one of TESTS?
+runs() {
+	[[ " ${TESTS:-unit programs scripts} " == *" $1 "* ]]
+}
+
+# has_threads SOURCE - can ThreadSanitizer find anything in it?
 has_threads() {
-	[ "$1" != rseq ] &&
-	    grep -Eqw 'pthread_create|umem_defer_[a-z]*' \
-		"$TOP/tests/unit/test_$1.c"
+	grep -Eqw 'pthread_create|thread_start|umem_defer_[a-z]*' "$1"
+}
+
+# suits SOURCE RUN - may this program run in this build?
+suits() {
+	[ -n "$SAN" ] || return 0
+	! grep -Eq "^$SAN( |\$)" <(header 'not with' "$1" "$2") || return
+	[ "$SAN" = undefined ] || {
+		[ -n "$(header link "$1")" ] &&
+		    [ "$(header preload "$1")" != yes ]
+	} || return
+	[ "$SAN" != thread ] ||
+	    { [ "$(header link "$1")" != rcu ] && has_threads "$1"; }
 }
 
 # add_program SOURCE RUN
 add_program() {
 	local mode modes
 
+	suits "$1" "$2" || return
 	modes=$(last modes "$1" "$2")
+	[ "$SAN" != thread ] || modes=locked
 	for mode in ${modes:-rseq locked}; do
 		[[ $MODE_WORDS = *" $mode "* ]] || fail "$1: no mode $mode"
 		# A blank at the end of a line would join it to the next one.
@@ -399,8 +430,10 @@ sources() {
 
 for folder in "${folders[@]}"; do
 	if [ "$folder" = unit ]; then
+		runs unit || continue
 		for room in $("$B/unit" --list); do
-			[ "${SAN:-}" != thread ] || has_threads "$room" ||
+			[ "$SAN" != thread ] || { [ "$room" != rseq ] &&
+			    has_threads "$TOP/tests/unit/test_$room.c"; } ||
 			    continue
 			! wanted "$room" || add_job no unit "$room"
 		done
@@ -410,13 +443,15 @@ for folder in "${folders[@]}"; do
 		name=$(basename "${source%.*}")
 		wanted "$name" || continue
 		if [[ $source == *.sh ]]; then
-			add_job "$(header alone "$source")" script "$source"
+			! runs scripts || [ -n "$SAN" ] ||
+			    add_job "$(header alone "$source")" script "$source"
 			continue
 		fi
-		runs=$(header run "$source")
+		runs programs || continue
+		cases=$(header run "$source")
 		while IFS= read -r run; do
 			add_program "$source" "$run"
-		done <<<"$runs"
+		done <<<"$cases"
 	done < <(sources "$TOP/tests/$folder")
 done
 

@@ -7,15 +7,21 @@
 #
 #	lint		make lint, counted as one test
 #	release		all tests, as `make test`
-#	debug		all tests, with DEBUG=1: the assertions are on
-#	address		the unit tests with SAN=address
-#	undefined	the unit tests with SAN=undefined
+#	undefined	the unit tests and programs with SAN=undefined and
+#			DEBUG=1: the assertions are on
+#	debug		the scripts with DEBUG=1, since the row "undefined" has
+#			the other tests
+#	address		the unit tests with SAN=address; "make SAN=address test"
+#			also runs the programs that link libumem
 #	thread		the unit tests with threads, with SAN=thread, in the
 #			locked mode; the lists that threads follow without a
 #			lock have their tests here, among others in the suites
 #			grace, defer_order and typesafe
 #	clang		the unit tests of a build by clang
 #	lto		the unit tests of a build with -flto=auto
+#	warnings	a build without tests by gcc 14 and clang 19, which may
+#			warn of nothing, like the row "release" by this
+#			machine's compiler; see warnings.sh
 #	aarch64		the unit tests of aarch64, in QEMU's user mode
 #
 # Prints the output of each row, then one line for each row and the sums as
@@ -24,7 +30,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-ROWS='lint release debug address undefined thread clang lto aarch64'
+ROWS='lint release undefined debug address thread clang lto warnings aarch64'
 passed=0 failed=0 skipped=0 status=0
 table=
 output=$(mktemp)
@@ -33,11 +39,13 @@ trap 'rm -f "$output"' EXIT
 run_row() {
 	case $1 in
 	lint) make lint && echo '1 passed, 0 failed' ;;
-	release) make test ;;
-	debug) make DEBUG=1 test ;;
-	address | undefined | thread) make "SAN=$1" unit-test ;;
+	release) make CFLAGS='-O2 -g -Werror' test ;;
+	undefined) make SAN=undefined DEBUG=1 test ;;
+	debug) make DEBUG=1 TESTS=scripts test ;;
+	address | thread) make "SAN=$1" unit-test ;;
 	clang) make CC=clang CXX=clang++ unit-test ;;
 	lto) make B=build-lto CFLAGS='-O2 -g -flto=auto' all unit-test ;;
+	warnings) tools/build/warnings.sh build/warnings ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
 	esac
 }
@@ -63,6 +71,11 @@ row() {
 	echo "matrix: $1"
 	run_row "$1" 2>&1 | tee "$output"
 	code=${PIPESTATUS[0]}
+	if [ "$code" -eq 77 ]; then
+		skipped=$((skipped + 1))
+		table+=$(printf '%-10s %s' "$1" "$(tail -n 1 "$output")")$'\n'
+		return
+	fi
 	counts=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' \
 	    "$output" | tail -n 1)
 	# shellcheck disable=SC2086 # numbers

@@ -15,8 +15,6 @@
 # has failed.  A row is skipped if its packages cannot be had.  The last line is
 # "N passed, N failed[, N skipped]".
 #
-# The packages come from MIRROR, by default the first Debian archive that this
-# machine's apt knows.
 set -uo pipefail
 
 # Name, architecture, release and flavour of the kernel, release of the
@@ -50,6 +48,8 @@ DEVELOPMENT='libc6-dev check libsubunit-dev libdw-dev libelf-dev libiberty-dev
 
 self=$(readlink -f "$0")
 tree=${self%/*/*/*}
+# shellcheck source=tools/build/roots.sh
+. "$tree/tools/build/roots.sh"
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 passed=0 failed=0 skipped=0
@@ -215,61 +215,6 @@ inside() {
 
 # On this machine: packages, build, machine.
 
-# lists RELEASE ARCH - gives apt the lists of a release, and a state of its own
-lists() {
-	local at=$folder/apt/$1-$2
-
-	mkdir -p "$at/lists/partial" "$at/archives/partial"
-	: >"$at/status"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-	    "$MIRROR $1 main" >"$at/sources.list"
-	archives=$at/archives
-	apt=(-qq -o Dir::State="$at" -o Dir::State::status="$at/status"
-		-o Dir::Cache="$at" -o Dir::Etc::sourcelist="$at/sources.list"
-		-o Dir::Etc::sourceparts=/dev/null
-		-o Dir::Etc::preferencesparts=/dev/null
-		-o APT::Architecture="$2" -o APT::Architectures="$2"
-		-o APT::Sandbox::User=root -o APT::Install-Recommends=0)
-	apt-get "${apt[@]}" update
-}
-
-# unpack ROOT DEB...
-unpack() {
-	local deb
-
-	for deb in "${@:2}"; do
-		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$1" \
-		    --keep-directory-symlink --no-same-owner \
-		    --exclude='./usr/share/doc' --exclude='./usr/share/man' \
-		    --exclude='./usr/share/locale' || return
-	done
-}
-
-# root NAME RELEASE ARCH PACKAGE... - unpacks packages, and those that they
-# depend on, in $folder/NAME, unless the same ones are there
-root() {
-	local root=$folder/$1 list dir link
-
-	lists "$2" "$3" || return
-	list=$(apt-get "${apt[@]}" install --print-uris "${@:4}" |
-	    cut -d ' ' -f 1) || return
-	[ "$list" != "$(cat "$root.list" 2>/dev/null)" ] || return 0
-	apt-get "${apt[@]}" install -d -y "${@:4}" || return
-	rm -rf "$root" "$root.list" "$root.cpio"
-	for dir in bin sbin lib lib64; do
-		mkdir -p "$root/usr/$dir"
-		ln -s "usr/$dir" "$root/$dir"
-	done
-	unpack "$root" "$archives"/*.deb && apt-get "${apt[@]}" clean || return
-	# No package's script has run.
-	[ -e "$root/bin/sh" ] || ln -s dash "$root/bin/sh"
-	[ -e "$root/bin/awk" ] || ln -s mawk "$root/bin/awk"
-	while read -r link; do
-		ln -sfr "$root$(readlink "$link")" "$link"
-	done < <(find "$root" -type l -lname '/*')
-	echo "$list" >"$root.list"
-}
-
 # kernel RELEASE ARCH FLAVOUR - sets $image
 kernel() {
 	local packages
@@ -405,10 +350,6 @@ fi
 mkdir -p "$1" || exit
 folder=$(readlink -f "$1")
 shift
-# shellcheck disable=SC2016 # a format
-MIRROR=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' \
-    'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)}
-MIRROR=${MIRROR:-http://deb.debian.org/debian}
 rows() {
 	awk -v name="$1" 'name == "" || $1 == name' <<<"$TABLE"
 }

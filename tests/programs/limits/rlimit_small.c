@@ -6,6 +6,7 @@
  * memory.
  *
  * test modes: default
+ * test not with: undefined needs addresses for its libraries
  */
 #include <linux/capability.h>
 #include <malloc.h>

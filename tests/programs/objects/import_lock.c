@@ -152,8 +152,9 @@ int
 main(int argc, char **argv)
 {
 	if (argc < 2) {
-		check(getenv("SHIM") != NULL);
 		run_again(NULL, "alone");
+		if (getenv("SHIM") == NULL)
+			return 0;
 		run_again(getenv("SHIM"), "alone");
 		run_again(getenv("SHIM"), "threads");
 		return 0;

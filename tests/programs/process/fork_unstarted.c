@@ -5,6 +5,7 @@
  * test modes: default
  * test account: no
  * test no stderr: .
+ * test not with: undefined allocates before main()
  */
 #include "tests/programs/seccomp.h"
 

@@ -316,7 +316,7 @@ rcu_again(char **argv, const char *flavour, bool preload)
 	check(pid >= 0);
 	if (pid != 0)
 		return pid;
-	if (preload && getenv("SHIM") != NULL)
+	if (preload)
 		check(setenv("LD_PRELOAD", getenv("SHIM"), 1) == 0);
 	check(setenv("RCU_FLAVOUR", flavour, 1) == 0);
 	execv("/proc/self/exe", argv);
@@ -330,9 +330,10 @@ rcu_all(char **argv)
 {
 	static const char *const libraries[] = {"umem", "malloc"};
 	const char *only = getenv("RCU_ONLY");
+	unsigned nlibraries = getenv("SHIM") == NULL ? 1 : 2;
 	int first = -1;
 
-	for (unsigned lib = 0; lib < 2; lib++) {
+	for (unsigned lib = 0; lib < nlibraries; lib++) {
 		pid_t pid[NFLAVOURS] = {0};
 
 		for (unsigned i = 0; i < NFLAVOURS; i++) {

@@ -4,6 +4,7 @@
  * the caller; a barrier frees all.
  *
  * test account: no
+ * test not with: address needs memory that is refused
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  */

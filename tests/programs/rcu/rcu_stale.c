@@ -17,6 +17,7 @@
  * test run: broken
  * test args: broken
  * test exit: 3
+ * test not with: address reports the use after free
  */
 #include <signal.h>
 

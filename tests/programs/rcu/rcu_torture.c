@@ -21,6 +21,7 @@
  * test run: broken
  * test args: 1 broken
  * test exit: 3
+ * test not with: address reports the use after free
  */
 #include <sched.h>
 #include <signal.h>

@@ -10,6 +10,8 @@
  * test modes: rseq own locked
  * test env: UMEM_OPTIONS=confined,thread=yes
  * test no stderr: .
+ * test not with: address makes other system calls
+ * test not with: thread makes other system calls
  *
  * test run: at_work
  * test run: early

@@ -3,6 +3,7 @@
  * may then come in a fork handler, in a forked child, or in a thread.
  *
  * test modes: default
+ * test not with: undefined allocates before main()
  */
 #include "tests/programs/check.h"
 
