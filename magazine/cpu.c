@@ -149,11 +149,10 @@ cpu_prefetch(struct cpu_hot *hot)
 	hot = hot_of(hot, cpu);
 	cold = (struct cpu_cold *)((char *)hot - at + CPU_COLD_AT) +
 	       at / sizeof(*hot);
-	top = __atomic_load_n(&hot->top, __ATOMIC_RELAXED);
-	bottom = __atomic_load_n(&hot->bottom, __ATOMIC_RELAXED);
-	limit = __atomic_load_n(&hot->limit, __ATOMIC_RELAXED);
-	previous =
-	    (uintptr_t)__atomic_load_n(&cold->previous, __ATOMIC_RELAXED);
+	top = load_relaxed(&hot->top);
+	bottom = load_relaxed(&hot->bottom);
+	limit = load_relaxed(&hot->limit);
+	previous = (uintptr_t)load_relaxed(&cold->previous);
 	loaded = bottom - sizeof(struct magazine);
 	__builtin_prefetch((void *)previous, /* to write */ 1);
 	__builtin_prefetch((void *)loaded, 1);
@@ -167,13 +166,13 @@ cpu_prefetch(struct cpu_hot *hot)
 static bool
 seems_at_bottom(const struct cpu_hot *h, const struct cpu_cold *c)
 {
-	intptr_t top = (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED);
+	intptr_t top = (intptr_t)load_relaxed(&h->top);
 	uintptr_t loaded;
 
-	if (top > (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED))
+	if (top > (intptr_t)load_relaxed(&h->bottom))
 		return false;
 	/* The section may have been refused because of a mark. */
-	loaded = (uintptr_t)__atomic_load_n(&c->loaded, __ATOMIC_RELAXED);
+	loaded = (uintptr_t)load_relaxed(&c->loaded);
 	return loaded == 0 ||
 	       top <= (intptr_t)(loaded + offsetof(struct magazine, round));
 }
@@ -214,10 +213,9 @@ cpu_seems_empty(struct cpu_hot *hot, struct cpu_cold *cold, uint32_t *refill)
 		return false;
 	h = hot_of(hot, cpu);
 	c = cold_of(cold, cpu);
-	*refill = __atomic_load_n(&c->refill, __ATOMIC_RELAXED);
-	return __atomic_load_n(&c->nprevious, __ATOMIC_RELAXED) == 0 &&
-	       __atomic_load_n(&c->owned, __ATOMIC_RELAXED) == 0 &&
-	       seems_at_bottom(h, c);
+	*refill = load_relaxed(&c->refill);
+	return load_relaxed(&c->nprevious) == 0 &&
+	       load_relaxed(&c->owned) == 0 && seems_at_bottom(h, c);
 }
 
 bool
@@ -231,9 +229,9 @@ cpu_seems_closed(struct cpu_hot *hot)
 		return false;
 	/* Acquire; pairs with the release in block_commit_locked(). */
 	if (unlikely(!is_committed(hot, cpu)) &&
-	    !__atomic_load_n(&region_of(hot)->committed[cpu], __ATOMIC_ACQUIRE))
+	    !load_acquire(&region_of(hot)->committed[cpu]))
 		return true;
-	return __atomic_load_n(&hot_of(hot, cpu)->limit, __ATOMIC_RELAXED) == 0;
+	return load_relaxed(&hot_of(hot, cpu)->limit) == 0;
 }
 
 bool
@@ -260,11 +258,9 @@ cpu_acquire(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 			 * Relaxed: this thread is not the owner, so two
 			 * threads together may count only one.
 			 */
-			uint32_t n =
-			    __atomic_load_n(&c->nbypassed, __ATOMIC_RELAXED);
+			uint32_t n = load_relaxed(&c->nbypassed);
 
-			__atomic_store_n(
-			    &c->nbypassed, n + 1, __ATOMIC_RELAXED);
+			store_relaxed(&c->nbypassed, n + 1);
 			return false;
 		}
 		enum rseq_result r = rseq_claim(&cpu_layer.place, h, cpu, &top);
@@ -298,8 +294,7 @@ cpu_release(struct cpu_owned *owned)
 	struct magazine *loaded = owned->cold->loaded;
 	uintptr_t top = 0;
 
-	umem_assert(
-	    __atomic_load_n(&owned->cold->owned, __ATOMIC_RELAXED) != 0);
+	umem_assert(load_relaxed(&owned->cold->owned) != 0);
 	umem_assert(loaded == NULL || loaded != owned->cold->previous);
 	nprevious_set(owned->cold);
 	if (loaded == NULL) {
@@ -312,6 +307,6 @@ cpu_release(struct cpu_owned *owned)
 		top = (uintptr_t)(loaded->round + owned->nrounds);
 	}
 	/* Release: pairs with the load of top in the sections. */
-	__atomic_store_n(&h->top, top, __ATOMIC_RELEASE);
+	store_release(&h->top, top);
 	owned_end(owned->cold);
 }

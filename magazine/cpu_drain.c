@@ -50,9 +50,7 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 
-		if (!__atomic_load_n(
-			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
-		    !owned_try(c))
+		if (!load_acquire(&region->committed[cpu]) || !owned_try(c))
 			continue;
 		if ((c->loaded == NULL && c->previous == NULL) ||
 		    (keep != NULL && keep(c))) {
@@ -83,10 +81,10 @@ chain_add(struct magazine **chain, struct magazine *mag, unsigned nrounds)
 static void
 drain_take(struct cpu_hot *h, struct cpu_cold *c, struct magazine **chain)
 {
-	uintptr_t top = __atomic_load_n(&h->top, __ATOMIC_RELAXED);
+	uintptr_t top = load_relaxed(&h->top);
 	unsigned nrounds = rounds_below(c, top);
 
-	umem_assert(__atomic_load_n(&c->owned, __ATOMIC_RELAXED) != 0);
+	umem_assert(load_relaxed(&c->owned) != 0);
 	umem_assert(top != CPU_CLAIMED);
 	chain_add(chain, c->loaded, nrounds);
 	if (c->previous != NULL)
@@ -116,7 +114,7 @@ bool
 cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
     bool (*keep)(struct cpu_cold *), struct magazine **chain)
 {
-	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	unsigned nused = load_acquire(&cpu_layer.nused);
 	uint64_t mine[128] = {0};
 	bool stopped;
 
@@ -175,7 +173,7 @@ cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 size_t
 cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 {
-	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	unsigned nused = load_acquire(&cpu_layer.nused);
 	struct region *region = region_of(hot);
 	size_t n = 0;
 
@@ -183,13 +181,10 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 
-		if (!__atomic_load_n(
-			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
-		    !owned_try(c))
+		if (!load_acquire(&region->committed[cpu]) || !owned_try(c))
 			continue;
 		if (c->loaded != NULL)
-			n += rounds_below(
-			    c, __atomic_load_n(&h->top, __ATOMIC_RELAXED));
+			n += rounds_below(c, load_relaxed(&h->top));
 		if (c->previous != NULL)
 			n += c->previous->nrounds;
 		owned_end(c);
@@ -209,7 +204,7 @@ has_round(const struct cpu_cold *cold, unsigned n, const void *object)
 bool
 cpu_has(struct cpu_hot *hot, struct cpu_cold *cold, const void *object)
 {
-	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	unsigned nused = load_acquire(&cpu_layer.nused);
 	struct region *region = region_of(hot);
 	bool has = false;
 
@@ -217,13 +212,10 @@ cpu_has(struct cpu_hot *hot, struct cpu_cold *cold, const void *object)
 		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 
-		if (!__atomic_load_n(
-			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
-		    !owned_try(c))
+		if (!load_acquire(&region->committed[cpu]) || !owned_try(c))
 			continue;
-		has = has_round(c,
-		    rounds_below(c, __atomic_load_n(&h->top, __ATOMIC_RELAXED)),
-		    object);
+		has = has_round(
+		    c, rounds_below(c, load_relaxed(&h->top)), object);
 		owned_end(c);
 	}
 	return has;
@@ -232,18 +224,18 @@ cpu_has(struct cpu_hot *hot, struct cpu_cold *cold, const void *object)
 bool
 cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold)
 {
-	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	unsigned nused = load_acquire(&cpu_layer.nused);
 	struct region *region = region_of(hot);
 
 	for (unsigned cpu = 0; cpu < nused; cpu++) {
 		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 
-		if (!__atomic_load_n(&region->committed[cpu], __ATOMIC_ACQUIRE))
+		if (!load_acquire(&region->committed[cpu]))
 			continue;
 		/* Acquire; pairs with the release in owned_end(). */
-		if (__atomic_load_n(&c->owned, __ATOMIC_ACQUIRE) != 0 ||
-		    __atomic_load_n(&h->limit, __ATOMIC_RELAXED) != 0)
+		if (load_acquire(&c->owned) != 0 ||
+		    load_relaxed(&h->limit) != 0)
 			return true;
 	}
 	return false;

@@ -89,6 +89,6 @@ cpu_unlock_for_fork(bool child)
 	if (child)
 		each_header_for_fork(end_of_no_thread);
 	/* Release: an owner that reads 0 also reads the headers' state. */
-	__atomic_store_n(&cpu_fork_gate, 0, __ATOMIC_RELEASE);
+	store_release(&cpu_fork_gate, 0);
 	lock_release_for_fork(&cpu_regions_lock);
 }

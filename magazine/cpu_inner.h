@@ -84,8 +84,7 @@ is_committed(const struct cpu_hot *hot, unsigned cpu)
 
 	/* Acquire; pairs with the release in cpu_ticks_start(). */
 	return (uintptr_t)hot - (uintptr_t)none < CPU_BLOCK &&
-	       __atomic_load_n(&hot_of(none, cpu)->bottom, __ATOMIC_ACQUIRE) !=
-		   0;
+	       load_acquire(&hot_of(none, cpu)->bottom) != 0;
 }
 
 /* Start the push counter of a CPU, whose block has just got memory. */
@@ -97,7 +96,7 @@ extern hidden uint32_t cpu_fork_gate; /* [a] 1: a fork() is in progress */
 static inline void
 owned_end(struct cpu_cold *c)
 {
-	__atomic_store_n(&c->owned, 0, __ATOMIC_RELEASE);
+	store_release(&c->owned, 0);
 }
 
 /*
@@ -110,7 +109,7 @@ owned_try(struct cpu_cold *c)
 	uint32_t no = 0;
 
 	/* Acquire; pairs with the release in owned_end(). */
-	if (unlikely(__atomic_load_n(&cpu_fork_gate, __ATOMIC_RELAXED) != 0) ||
+	if (unlikely(load_relaxed(&cpu_fork_gate) != 0) ||
 	    !__atomic_compare_exchange_n(
 		&c->owned, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return false;
@@ -151,8 +150,8 @@ close_header(struct cpu_hot *h)
 	 * membarrier orders them.  They are atomic because sections may read
 	 * the words at the same time.
 	 */
-	__atomic_store_n(&h->bottom, CPU_NO_BOTTOM, __ATOMIC_RELAXED);
-	__atomic_store_n(&h->limit, 0, __ATOMIC_RELAXED);
+	store_relaxed(&h->bottom, CPU_NO_BOTTOM);
+	store_relaxed(&h->limit, 0);
 }
 
 /*
@@ -162,10 +161,8 @@ close_header(struct cpu_hot *h)
 static inline void
 open_header(struct cpu_hot *h, struct magazine *loaded, unsigned nmarked)
 {
-	__atomic_store_n(
-	    &h->bottom, (uintptr_t)(loaded->round + nmarked), __ATOMIC_RELAXED);
-	__atomic_store_n(&h->limit,
-	    (uintptr_t)(loaded->round + loaded->capacity), __ATOMIC_RELAXED);
+	store_relaxed(&h->bottom, (uintptr_t)(loaded->round + nmarked));
+	store_relaxed(&h->limit, (uintptr_t)(loaded->round + loaded->capacity));
 	loaded->next = loaded;
 }
 
@@ -176,7 +173,7 @@ nprevious_set(struct cpu_cold *c)
 	uint32_t n = c->previous == NULL ? 0 : c->previous->nrounds;
 
 	umem_assert(c->previous == NULL || n <= c->previous->capacity);
-	__atomic_store_n(&c->nprevious, n, __ATOMIC_RELAXED);
+	store_relaxed(&c->nprevious, n);
 }
 
 #endif

@@ -86,7 +86,7 @@ region_create(bool first)
 		cpu_regions = region;
 	else
 		/* Release: pairs with walks of the list without the lock. */
-		__atomic_store_n(&regions_last->next, region, __ATOMIC_RELEASE);
+		store_release(&regions_last->next, region);
 	regions_last = region;
 	region->next_free = first ? NULL : regions_free;
 	regions_free = region;
@@ -103,7 +103,7 @@ taken_set_locked(struct region *region, unsigned i, uint64_t word)
 {
 	lock_assert_held(&cpu_regions_lock);
 	umem_assert(i < CPU_HEADERS);
-	__atomic_store_n(&region->taken[i / 64], word, __ATOMIC_RELAXED);
+	store_relaxed(&region->taken[i / 64], word);
 }
 
 static void
@@ -147,7 +147,7 @@ guard_write(struct region *region, unsigned cpu, unsigned i)
 	struct cpu_hot *h = hot_of(header_hot(region, i), cpu);
 
 	/* A section reads the constants if the header is open. */
-	umem_assert(__atomic_load_n(&h->limit, __ATOMIC_RELAXED) == 0);
+	umem_assert(load_relaxed(&h->limit) == 0);
 	h->magic = region->guard[i].magic;
 	h->bound = region->guard[i].bound;
 }
@@ -257,10 +257,10 @@ block_commit_locked(struct region *region, unsigned cpu)
 	if (region == cpu_regions)
 		cpu_ticks_start(hot_of(header_hot(region, 0), cpu));
 	/* Release: pairs with the load in block_commit(). */
-	__atomic_store_n(&region->committed[cpu], 1, __ATOMIC_RELEASE);
+	store_release(&region->committed[cpu], 1);
 	account_add(&account.tables, CPU_BLOCK);
 	if (cpu_layer.nused < cpu + 1)
-		__atomic_store_n(&cpu_layer.nused, cpu + 1, __ATOMIC_RELEASE);
+		store_release(&cpu_layer.nused, cpu + 1);
 	return true;
 }
 
@@ -272,7 +272,7 @@ block_commit(struct region *region, unsigned cpu)
 	if (cpu >= cpu_layer.nwanted)
 		return false;
 	/* Acquire: a thread that reads 1 can write to the block. */
-	if (likely(__atomic_load_n(&region->committed[cpu], __ATOMIC_ACQUIRE)))
+	if (likely(load_acquire(&region->committed[cpu])))
 		return true;
 	lock_take(&cpu_regions_lock);
 	done = block_commit_locked(region, cpu);

@@ -41,7 +41,7 @@ struct cpu_marks cpu_marks;
 static bool
 marks_are_on(void)
 {
-	return __atomic_load_n(&cpu_marks.bytes_max, __ATOMIC_RELAXED) != 0;
+	return load_relaxed(&cpu_marks.bytes_max) != 0;
 }
 
 /*
@@ -54,13 +54,13 @@ void
 cpu_ticks_start(struct cpu_hot *none)
 {
 	struct push_counter *pushes = &cold_of_none(none)->pushes;
-	uint32_t n = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+	uint32_t n = load_relaxed(&cpu_layer.ticks);
 	uint32_t first = marks_are_on() ? 0 : n;
 
 	pushes->left[COUNTED_TICK] = n - first;
 	pushes->left[COUNTED_CANDIDATE] = LEFT_NEVER;
-	__atomic_store_n(&none->bottom, CPU_NO_BOTTOM, __ATOMIC_RELEASE);
-	__atomic_store_n(ticks_of(none), first, __ATOMIC_RELEASE);
+	store_release(&none->bottom, CPU_NO_BOTTOM);
+	store_release(ticks_of(none), first);
 }
 
 /*
@@ -75,9 +75,8 @@ shorten_all_locked(uint32_t n)
 		uint32_t *ticks =
 		    ticks_of(hot_of(header_hot(cpu_regions, 0), cpu));
 
-		if (cpu_regions->committed[cpu] &&
-		    __atomic_load_n(ticks, __ATOMIC_RELAXED) > n)
-			__atomic_store_n(ticks, n, __ATOMIC_RELAXED);
+		if (cpu_regions->committed[cpu] && load_relaxed(ticks) > n)
+			store_relaxed(ticks, n);
 	}
 }
 
@@ -86,7 +85,7 @@ cpu_set_ticks(uint32_t n)
 {
 	/* Otherwise a new block could start with the old number meanwhile. */
 	lock_take(&cpu_regions_lock);
-	__atomic_store_n(&cpu_layer.ticks, n, __ATOMIC_RELAXED);
+	store_relaxed(&cpu_layer.ticks, n);
 	shorten_all_locked(n);
 	lock_release(&cpu_regions_lock);
 }
@@ -109,9 +108,8 @@ cpu_set_marks(size_t bytes_max)
 static uint32_t
 distance_after(enum counted_event event)
 {
-	return event == COUNTED_TICK
-		   ? __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED)
-		   : cpu_marks.chooser->candidate_distance();
+	return event == COUNTED_TICK ? load_relaxed(&cpu_layer.ticks)
+				     : cpu_marks.chooser->candidate_distance();
 }
 
 /*
@@ -127,7 +125,7 @@ ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
 	bool is_tick = false;
 
 	for (unsigned i = 0; i < COUNTED_EVENTS; i++) {
-		left[i] = __atomic_load_n(&pushes->left[i], __ATOMIC_RELAXED);
+		left[i] = load_relaxed(&pushes->left[i]);
 		if (left[i] == 0) {
 			is_tick |= i == COUNTED_TICK;
 			left[i] = distance_after(i);
@@ -146,10 +144,9 @@ ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
 		if (left[i] < least)
 			least = left[i];
 	for (unsigned i = 0; i < COUNTED_EVENTS; i++)
-		__atomic_store_n(&pushes->left[i],
-		    left[i] == LEFT_NEVER ? LEFT_NEVER : left[i] - least,
-		    __ATOMIC_RELAXED);
-	__atomic_store_n(ticks, least, __ATOMIC_RELAXED);
+		store_relaxed(&pushes->left[i],
+		    left[i] == LEFT_NEVER ? LEFT_NEVER : left[i] - least);
+	store_relaxed(ticks, least);
 	return is_tick;
 }
 
@@ -171,18 +168,15 @@ cpu_take_candidate(size_t bytes)
 	none = hot_of(none, cpu);
 	ticks = ticks_of(none);
 	pushes = &cold_of_none(none)->pushes;
-	if ((int32_t)__atomic_load_n(ticks, __ATOMIC_RELAXED) >= 0 ||
-	    __atomic_load_n(
-		&pushes->left[COUNTED_CANDIDATE], __ATOMIC_RELAXED) != 0)
+	if ((int32_t)load_relaxed(ticks) >= 0 ||
+	    load_relaxed(&pushes->left[COUNTED_CANDIDATE]) != 0)
 		return CANDIDATE_NONE;
 	/* cpu_ticked() restarts the counter if it has run out for it, too. */
-	if (__atomic_load_n(&pushes->left[COUNTED_TICK], __ATOMIC_RELAXED) != 0)
-		ticks_again(pushes, ticks,
-		    __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED));
+	if (load_relaxed(&pushes->left[COUNTED_TICK]) != 0)
+		ticks_again(pushes, ticks, load_relaxed(&cpu_layer.ticks));
 	else
-		__atomic_store_n(&pushes->left[COUNTED_CANDIDATE],
-		    cpu_marks.chooser->candidate_distance() + 1,
-		    __ATOMIC_RELAXED);
+		store_relaxed(&pushes->left[COUNTED_CANDIDATE],
+		    cpu_marks.chooser->candidate_distance() + 1);
 	return bytes != 0 && cpu_marks.chooser->accept(bytes)
 		   ? CANDIDATE_ACCEPTED
 		   : CANDIDATE_REJECTED;
@@ -191,7 +185,7 @@ cpu_take_candidate(size_t bytes)
 bool
 cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 {
-	uint32_t reload = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+	uint32_t reload = load_relaxed(&cpu_layer.ticks);
 	struct cpu_hot *none = hot_of(header_hot(cpu_regions, 0), owned->cpu);
 	uint32_t left;
 	uint32_t *ticks;
@@ -201,16 +195,16 @@ cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 	 * Relaxed: sections of this CPU continue to count meanwhile, and the
 	 * exact count does not matter.
 	 */
-	left = __atomic_load_n(ticks, __ATOMIC_RELAXED);
+	left = load_relaxed(ticks);
 	if (npushes != 0) {
 		left -= npushes;
-		__atomic_store_n(ticks, left, __ATOMIC_RELAXED);
+		store_relaxed(ticks, left);
 	}
 	if (left <= reload)
 		return false;
 	if ((int32_t)left < 0)
 		return ticks_again(&cold_of_none(none)->pushes, ticks, reload);
-	__atomic_store_n(ticks, reload, __ATOMIC_RELAXED);
+	store_relaxed(ticks, reload);
 	return false;
 }
 
@@ -222,9 +216,8 @@ cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 static size_t
 header_rounds_estimate(const struct cpu_hot *h)
 {
-	intptr_t top = (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED);
-	intptr_t bottom =
-	    (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED);
+	intptr_t top = (intptr_t)load_relaxed(&h->top);
+	intptr_t bottom = (intptr_t)load_relaxed(&h->bottom);
 	size_t n = top > bottom ? (size_t)(top - bottom) / sizeof(void *) : 0;
 
 	return n <= MAGAZINE_ROUNDS_MAX ? n : 0;
@@ -246,11 +239,10 @@ cpu_rounds_estimate_all(unsigned *cpu)
 
 	*cpu = cpu_now();
 	if (*cpu >= cpu_layer.nslots ||
-	    !__atomic_load_n(&cpu_regions->committed[*cpu], __ATOMIC_ACQUIRE))
+	    !load_acquire(&cpu_regions->committed[*cpu]))
 		return 0;
 	for (unsigned i = 0; i < CPU_HEADERS; i += 64) {
-		uint64_t taken = __atomic_load_n(
-		    &cpu_regions->taken[i / 64], __ATOMIC_RELAXED);
+		uint64_t taken = load_relaxed(&cpu_regions->taken[i / 64]);
 
 		if (i == 0)
 			taken &= ~(uint64_t)1;

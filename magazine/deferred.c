@@ -66,12 +66,11 @@ deferred_end(struct deferred *layer)
 void
 deferred_submit(struct deferred *layer, struct magazine *mag)
 {
-	struct magazine *head =
-	    __atomic_load_n(&layer->pending, __ATOMIC_RELAXED);
+	struct magazine *head = load_relaxed(&layer->pending);
 
 	umem_assert(mag->nrounds > 0);
 	/* Relaxed: the count is for statistics. */
-	__atomic_add_fetch(&layer->nsubmitted, mag->nrounds, __ATOMIC_RELAXED);
+	add_relaxed(&layer->nsubmitted, mag->nrounds);
 	do
 		mag->next = head;
 	/* Release; pairs with the exchange in deferred_begin_wait(). */
@@ -81,7 +80,7 @@ deferred_submit(struct deferred *layer, struct magazine *mag)
 
 /* Room on the owned header, with *spare if need be. */
 static bool
-have_room(struct deferred *layer, struct cpu_owned *own,
+deferred_have_space(struct deferred *layer, struct cpu_owned *own,
     struct magazine **spare, struct deferred_work *work)
 {
 	struct magazine *full = own->cold->loaded;
@@ -119,7 +118,7 @@ deferred_put(struct deferred *layer, void *object, struct magazine **spare,
 	if (magazine_has_newest(
 		own.cold->loaded, own.nrounds, MAGAZINE_NEWEST, object))
 		result = MAGAZINE_TWICE;
-	else if (!have_room(layer, &own, spare, work))
+	else if (!deferred_have_space(layer, &own, spare, work))
 		result = MAGAZINE_FULL;
 	else
 		own.cold->loaded->round[own.nrounds++] = object;
@@ -184,7 +183,7 @@ deferred_begin_wait(struct deferred *layer)
 {
 	umem_assert(layer->waiting == NULL);
 	/* A look first: the line stays shared while nothing is submitted. */
-	if (__atomic_load_n(&layer->pending, __ATOMIC_RELAXED) == NULL)
+	if (load_relaxed(&layer->pending) == NULL)
 		return false;
 	/* Acquire; pairs with the release in deferred_submit(). */
 	layer->waiting =
@@ -200,7 +199,7 @@ deferred_next(struct deferred *layer)
 	if (mag == NULL)
 		return NULL;
 	layer->waiting = mag->next;
-	__atomic_sub_fetch(&layer->nsubmitted, mag->nrounds, __ATOMIC_RELAXED);
+	sub_relaxed(&layer->nsubmitted, mag->nrounds);
 	return mag;
 }
 
@@ -216,7 +215,7 @@ deferred_wait_again(struct deferred *layer)
 bool
 deferred_is_used(struct deferred *layer)
 {
-	return __atomic_load_n(&layer->pending, __ATOMIC_RELAXED) != NULL ||
+	return load_relaxed(&layer->pending) != NULL ||
 	       cpu_is_open(layer->hot, layer->cold);
 }
 
@@ -224,7 +223,7 @@ size_t
 deferred_rounds(struct deferred *layer)
 {
 	return cpu_rounds(layer->hot, layer->cold) +
-	       __atomic_load_n(&layer->nsubmitted, __ATOMIC_RELAXED);
+	       load_relaxed(&layer->nsubmitted);
 }
 
 /* Bounds of a walk along a list that another thread may release. */
@@ -234,7 +233,7 @@ deferred_rounds(struct deferred *layer)
 static bool
 list_has(struct magazine *const *head, const void *object)
 {
-	const struct magazine *mag = __atomic_load_n(head, __ATOMIC_ACQUIRE);
+	const struct magazine *mag = load_acquire(head);
 
 	for (int i = 0; mag != NULL && i < WALK_MAX; i++, mag = mag->next) {
 		unsigned n = mag->nrounds;

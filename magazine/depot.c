@@ -23,8 +23,8 @@
  *	keeps all its magazines.
  *
  * Locking
- *	depot->lock guards everything here.  It is a leaf: no function here
- *	allocates or calls another module while the lock is held.
+ *	depot->lock guards everything here.  No function here allocates or calls
+ *	another module while the lock is held.
  *
  * Always true (depot_check())
  *	n is the length of the list;  low <= n
@@ -46,7 +46,7 @@ depot_lock(struct depot *depot)
 	if (likely(lock_try(&depot->lock)))
 		return;
 	/* Relaxed: the count only controls the capacity of magazines. */
-	__atomic_add_fetch(&depot->ncontended, 1, __ATOMIC_RELAXED);
+	add_relaxed(&depot->ncontended, 1);
 	lock_take(&depot->lock);
 }
 
@@ -62,8 +62,8 @@ set_locked(struct depot *depot, struct maglist *list, struct magazine *head,
     uint32_t n)
 {
 	lock_assert_held(&depot->lock);
-	__atomic_store_n(&list->head, head, __ATOMIC_RELAXED);
-	__atomic_store_n(&list->n, n, __ATOMIC_RELAXED);
+	store_relaxed(&list->head, head);
+	store_relaxed(&list->n, n);
 }
 
 /*
@@ -106,7 +106,7 @@ static void
 moved_locked(struct depot *depot)
 {
 	lock_assert_held(&depot->lock);
-	__atomic_store_n(&depot->nmoved, depot->nmoved + 1, __ATOMIC_RELAXED);
+	store_relaxed(&depot->nmoved, depot->nmoved + 1);
 }
 
 static void
@@ -141,84 +141,38 @@ pop_locked(struct depot *depot, struct maglist *list)
 }
 
 struct magazine *
-depot_trade_for_full(struct depot *depot, struct magazine *empty)
+depot_trade(struct depot *depot, bool for_full, struct magazine *in)
 {
-	struct magazine *full;
+	struct maglist *from = for_full ? &depot->full : &depot->empty;
+	struct maglist *to = for_full ? &depot->empty : &depot->full;
+	struct magazine *out;
 
-	/* Avoids the lock while the program only allocates. */
-	if (__atomic_load_n(&depot->full.head, __ATOMIC_RELAXED) == NULL)
+	/*
+	 * Avoids the lock while the program only allocates or only frees.  As a
+	 * hint: a magazine that is put in meanwhile may be missed.
+	 */
+	if (load_relaxed(&from->head) == NULL)
 		return NULL;
 	depot_lock(depot);
-	full = pop_locked(depot, &depot->full);
-	if (full != NULL && empty != NULL)
-		push_locked(depot, &depot->empty, empty);
+	out = pop_locked(depot, from);
+	if (out != NULL && in != NULL)
+		push_locked(depot, to, in);
 	depot_unlock(depot);
-	return full;
-}
-
-struct magazine *
-depot_trade_for_empty(struct depot *depot, struct magazine *full)
-{
-	struct magazine *empty;
-
-	/* Avoids the lock while the program only frees. */
-	if (__atomic_load_n(&depot->empty.head, __ATOMIC_RELAXED) == NULL)
-		return NULL;
-	depot_lock(depot);
-	empty = pop_locked(depot, &depot->empty);
-	if (empty != NULL && full != NULL)
-		push_locked(depot, &depot->full, full);
-	depot_unlock(depot);
-	return empty;
+	return out;
 }
 
 bool
-depot_put_full(struct depot *depot, struct magazine *full)
+depot_put(struct depot *depot, struct magazine *mag)
 {
-	bool surplus;
+	bool is_over;
 
 	depot_lock(depot);
-	push_locked(depot, &depot->full, full);
+	push_locked(
+	    depot, mag->nrounds != 0 ? &depot->full : &depot->empty, mag);
 	check_sometimes_locked(depot);
-	surplus =
-	    depot->full.n > __atomic_load_n(&depot->full_max, __ATOMIC_RELAXED);
+	is_over = depot_is_over(depot);
 	depot_unlock(depot);
-	return surplus;
-}
-
-void
-depot_put_empty(struct depot *depot, struct magazine *empty)
-{
-	depot_lock(depot);
-	push_locked(depot, &depot->empty, empty);
-	check_sometimes_locked(depot);
-	depot_unlock(depot);
-}
-
-static struct magazine *
-list_take(struct depot *depot, struct maglist *list)
-{
-	struct magazine *mag;
-
-	/* As a hint; a magazine that is put in meanwhile may be missed. */
-	if (__atomic_load_n(&list->head, __ATOMIC_RELAXED) == NULL)
-		return NULL;
-	depot_lock(depot);
-	mag = pop_locked(depot, list);
-	depot_unlock(depot);
-	return mag;
-}
-
-struct magazine *
-depot_take_full(struct depot *depot)
-{
-	return list_take(depot, &depot->full);
-}
-
-struct magazine *
-depot_take_empty(struct depot *depot)
-{
-	return list_take(depot, &depot->empty);
+	return is_over;
 }
 
 /* Remove the n oldest magazines of a list, as a chain. */

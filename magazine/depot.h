@@ -60,26 +60,18 @@ struct depot {
 void depot_init(struct depot *depot);
 
 /*
- * Take a magazine with rounds and put empty in, if that is not NULL.  If there
- * is no magazine with rounds, return NULL; the caller keeps empty.
+ * Take a magazine with rounds (for_full) or an empty one, and put in, which may
+ * be NULL, into the other list.  If there is none to take, return NULL; the
+ * caller keeps in.
  */
-struct magazine *depot_trade_for_full(
-    struct depot *depot, struct magazine *empty);
+struct magazine *depot_trade(
+    struct depot *depot, bool for_full, struct magazine *in);
 
 /*
- * Take an empty magazine and put full in, if that is not NULL.  If there is no
- * empty magazine, return NULL; the caller keeps full.
+ * Put a magazine in, with or without rounds.  Returns true if the shard is
+ * above its limit now.
  */
-struct magazine *depot_trade_for_empty(
-    struct depot *depot, struct magazine *full);
-
-/* Put a magazine in; true if the shard is above its limit now. */
-bool depot_put_full(struct depot *depot, struct magazine *full);
-void depot_put_empty(struct depot *depot, struct magazine *empty);
-
-/* Take a magazine; NULL: there is none. */
-struct magazine *depot_take_full(struct depot *depot);
-struct magazine *depot_take_empty(struct depot *depot);
+bool depot_put(struct depot *depot, struct magazine *mag);
 
 /*
  * Take the magazines that were not needed since the last call (the working-set
@@ -96,8 +88,7 @@ void depot_take_all(
 static inline bool
 depot_is_over(const struct depot *depot)
 {
-	return __atomic_load_n(&depot->full.n, __ATOMIC_RELAXED) >
-	       __atomic_load_n(&depot->full_max, __ATOMIC_RELAXED);
+	return load_relaxed(&depot->full.n) > load_relaxed(&depot->full_max);
 }
 
 /* Number of rounds in all full magazines. */

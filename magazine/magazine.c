@@ -38,7 +38,7 @@
  *	says so without ownership (cpu_seems_empty() has the argument).
  *
  * sizes.c determines the capacities of magazines and depot, shards.c implements
- * the shards of the depot.
+ * the shards of the depot, magazine_drain.c empties magazines and depots.
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 3.
  */
@@ -46,7 +46,7 @@
 #include <string.h>
 
 #include "magazine/described.h"
-#include "magazine/cpu_marks.h"
+#include "magazine/magazine_inner.h"
 #include "magazine/shards.h"
 #include "magazine/sizes.h"
 #include "vmem/meta.h"
@@ -73,30 +73,18 @@ shard_here(const struct magazine_layer *layer)
 	return likely(layer->nshards == 1) ? 0 : shard_of(layer, cpu_now());
 }
 
-/* The shard of a CPU as a depot. */
-static struct depot *
-depot_of(struct magazine_layer *layer, unsigned cpu)
-{
-	return magazine_shard(layer, shard_of(layer, cpu));
-}
-
-static struct depot *
-depot_here(struct magazine_layer *layer)
-{
-	return magazine_shard(layer, shard_here(layer));
-}
-
-/* depot_trade_for_full() with the own shard first. */
+/*
+ * depot_trade() with the own shard first.  *with becomes the shard that
+ * supplied the magazine.
+ */
 static struct magazine *
-trade_for_full(
-    struct magazine_layer *layer, unsigned cpu, struct magazine *empty)
+layer_trade(struct magazine_layer *layer, unsigned shard, bool for_full,
+    struct magazine *in, struct depot **with)
 {
-	struct depot *with;
-
+	*with = &layer->depot;
 	if (likely(layer->nshards == 1))
-		return depot_trade_for_full(&layer->depot, empty);
-	return shards_trade(
-	    layer, shard_of(layer, cpu), /* for_full */ true, empty, &with);
+		return depot_trade(*with, for_full, in);
+	return shards_trade(layer, shard, for_full, in, with);
 }
 
 /*
@@ -107,42 +95,8 @@ static bool
 depot_seems_full(struct magazine_layer *layer)
 {
 	if (likely(layer->nshards == 1))
-		return __atomic_load_n(
-			   &layer->depot.full.head, __ATOMIC_RELAXED) != NULL;
+		return load_relaxed(&layer->depot.full.head) != NULL;
 	return shards_nfull(layer) != 0;
-}
-
-/*
- * depot_trade_for_empty() with the own shard first.  Adds WORK_SURPLUS to
- * *work if the shard is above its limit afterwards.
- */
-static struct magazine *
-trade_for_empty(struct magazine_layer *layer, unsigned cpu,
-    struct magazine *full, unsigned *work)
-{
-	struct depot *with = &layer->depot;
-	struct magazine *empty;
-
-	if (likely(layer->nshards == 1))
-		empty = depot_trade_for_empty(with, full);
-	else
-		empty = shards_trade(layer, shard_of(layer, cpu),
-		    /* for_full */ false, full, &with);
-	if (empty != NULL && depot_is_over(with))
-		*work |= WORK_SURPLUS;
-	return empty;
-}
-
-/* Take an empty magazine from any shard; NULL: there is none. */
-static struct magazine *
-take_empty(struct magazine_layer *layer)
-{
-	struct depot *with;
-
-	if (likely(layer->nshards == 1))
-		return depot_take_empty(&layer->depot);
-	return shards_trade(
-	    layer, shard_here(layer), /* for_full */ false, NULL, &with);
 }
 
 static void
@@ -183,7 +137,7 @@ magazine_layer_end(struct magazine_layer *layer)
 struct magazine *
 magazine_new(struct magazine_layer *layer)
 {
-	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	unsigned rounds = load_relaxed(&layer->rounds);
 	struct magazine *mag = meta_alloc_best_effort(magazine_bytes(rounds));
 
 	if (mag != NULL)
@@ -202,10 +156,12 @@ magazine_delete(struct magazine *mag)
 struct magazine *
 magazine_empty(struct magazine_layer *layer)
 {
-	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	unsigned rounds = load_relaxed(&layer->rounds);
 	struct magazine *mag;
+	struct depot *with;
 
-	while ((mag = take_empty(layer)) != NULL) {
+	while ((mag = layer_trade(layer, shard_here(layer),
+		    /* for_full */ false, NULL, &with)) != NULL) {
 		if (mag->capacity == rounds)
 			return mag;
 		magazine_delete(mag);
@@ -219,9 +175,8 @@ static void
 note_exchange(void)
 {
 	/* Avoid a store to a cache line that all CPUs read. */
-	if (unlikely(
-		__atomic_load_n(&magazine_exchanged, __ATOMIC_RELAXED) == 0))
-		__atomic_store_n(&magazine_exchanged, 1, __ATOMIC_RELAXED);
+	if (unlikely(load_relaxed(&magazine_exchanged) == 0))
+		store_relaxed(&magazine_exchanged, 1);
 }
 
 /* Loaded becomes previous and previous becomes loaded. */
@@ -265,16 +220,6 @@ rebalance(struct cpu_owned *own)
 	return true;
 }
 
-/* Are some rounds of the layer marked? */
-static inline bool
-has_marks(const struct magazine_layer *layer)
-{
-	return unlikely(
-		   layer->object_bytes <=
-		   __atomic_load_n(&cpu_marks.bytes_max, __ATOMIC_RELAXED)) &&
-	       layer->is_marked;
-}
-
 /* Decide whether an object is marked that no section will pop. */
 static bool
 decide_one(const struct magazine_layer *layer)
@@ -283,29 +228,11 @@ decide_one(const struct magazine_layer *layer)
 	       cpu_marks.chooser->find(layer->object_bytes, 1) == 0;
 }
 
-/*
- * Release the owned header, and decide which of the loaded rounds is marked.
- * mark_newest: the newest one is.
- */
-static inline void
-release(
-    const struct magazine_layer *layer, struct cpu_owned *own, bool mark_newest)
-{
-	if (has_marks(layer))
-		own->nmarked =
-		    mark_newest
-			? own->nrounds
-			: own->nrounds - cpu_marks.chooser->find(
-					     layer->object_bytes, own->nrounds);
-	cpu_release(own);
-}
-
 /* Was this slow push forced as a candidate? */
 static enum candidate
 take_candidate(const struct magazine_layer *layer)
 {
-	if (likely(
-		__atomic_load_n(&cpu_marks.bytes_max, __ATOMIC_RELAXED) == 0))
+	if (likely(load_relaxed(&cpu_marks.bytes_max) == 0))
 		return CANDIDATE_NONE;
 	return cpu_take_candidate(has_marks(layer) ? layer->object_bytes : 0);
 }
@@ -314,8 +241,7 @@ take_candidate(const struct magazine_layer *layer)
 static bool
 is_stale(struct magazine_layer *layer, const struct magazine *mag)
 {
-	return mag->capacity !=
-	       __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	return mag->capacity != load_relaxed(&layer->rounds);
 }
 
 /*
@@ -344,8 +270,7 @@ enlarged(struct magazine_layer *layer, struct magazine *mag, unsigned nrounds)
 {
 	struct magazine *larger;
 
-	if (mag == NULL ||
-	    mag->capacity >= __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED))
+	if (mag == NULL || mag->capacity >= load_relaxed(&layer->rounds))
 		return mag;
 	larger = magazine_new(layer);
 	if (larger == NULL)
@@ -405,6 +330,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *full, *empty;
+	struct depot *with;
 	bool stale;
 
 	if (own->nrounds > 0)
@@ -418,7 +344,8 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	}
 	stale = stale_to_previous(layer, own);
 	empty = cold->previous;
-	full = trade_for_full(layer, own->cpu, stale ? NULL : empty);
+	full = layer_trade(layer, shard_of(layer, own->cpu),
+	    /* for_full */ true, stale ? NULL : empty, &with);
 	if (full == NULL)
 		return false;
 	if (stale)
@@ -444,7 +371,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 static unsigned
 refill_rounds(const struct magazine_layer *layer, uint32_t refill)
 {
-	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	unsigned rounds = load_relaxed(&layer->rounds);
 	unsigned want =
 	    refill != 0 ? refill : REFILL_FIRST / layer->object_bytes + 1;
 
@@ -455,12 +382,11 @@ refill_rounds(const struct magazine_layer *layer, uint32_t refill)
 static void
 note_refill(const struct magazine_layer *layer, struct cpu_cold *cold)
 {
-	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	unsigned rounds = load_relaxed(&layer->rounds);
 	uint32_t want = refill_rounds(layer, cold->refill);
 
 	/* Atomic: cpu_seems_empty() reads it without ownership. */
-	__atomic_store_n(
-	    &cold->refill, want < rounds ? 2 * want : want, __ATOMIC_RELAXED);
+	store_relaxed(&cold->refill, want < rounds ? 2 * want : want);
 }
 
 enum magazine_result
@@ -484,7 +410,7 @@ magazine_get(struct magazine_layer *layer, void **object, unsigned *want)
 		*object = own.cold->loaded->round[--own.nrounds];
 	else
 		*want = refill_rounds(layer, own.cold->refill);
-	release(layer, &own, /* mark_newest */ false);
+	layer_release(layer, &own, /* mark_newest */ false);
 	if (!have)
 		return MAGAZINE_EMPTY;
 	return unlikely(own.is_marked || (undecided && decide_one(layer)))
@@ -500,7 +426,7 @@ magazine_marks_one(const struct magazine_layer *layer)
 
 /* Has the loaded magazine free space? */
 static bool
-loaded_has_room(const struct cpu_owned *own)
+loaded_has_space(const struct cpu_owned *own)
 {
 	return own->cold->loaded != NULL &&
 	       own->nrounds < own->cold->loaded->capacity;
@@ -527,11 +453,14 @@ trade_previous(
     struct magazine_layer *layer, struct cpu_owned *own, unsigned *work)
 {
 	struct cpu_cold *cold = own->cold;
-	struct magazine *empty =
-	    trade_for_empty(layer, own->cpu, cold->previous, work);
+	struct depot *with;
+	struct magazine *empty = layer_trade(layer, shard_of(layer, own->cpu),
+	    /* for_full */ false, cold->previous, &with);
 
 	if (empty == NULL)
 		return NULL;
+	if (depot_is_over(with))
+		*work |= WORK_SURPLUS;
 	cold->previous = NULL;
 	note_unload(layer, own);
 	if (!is_stale(layer, empty))
@@ -560,7 +489,8 @@ add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
 		return NULL;
 	*spare = NULL;
 	if (cold->previous != NULL) {
-		if (depot_put_full(depot_of(layer, own->cpu), cold->previous))
+		if (depot_put(magazine_shard(layer, shard_of(layer, own->cpu)),
+			cold->previous))
 			*work |= WORK_SURPLUS;
 		note_unload(layer, own);
 	}
@@ -572,13 +502,13 @@ add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
  * exchange if necessary.  Returns false if there is no memory for a magazine.
  */
 static bool
-have_room(struct magazine_layer *layer, struct cpu_owned *own,
+have_space(struct magazine_layer *layer, struct cpu_owned *own,
     struct magazine **spare, unsigned *work)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *empty = NULL;
 
-	if (loaded_has_room(own))
+	if (loaded_has_space(own))
 		return true;
 	if (cold->previous != NULL &&
 	    cold->previous->nrounds < cold->previous->capacity) {
@@ -661,7 +591,7 @@ magazine_put(struct magazine_layer *layer, void *object,
 {
 	enum candidate candidate = take_candidate(layer);
 	struct cpu_owned own;
-	bool room, none;
+	bool has_space, none;
 
 	if (candidate == CANDIDATE_REJECTED && push_again(layer, object))
 		return MAGAZINE_OK;
@@ -671,15 +601,16 @@ magazine_put(struct magazine_layer *layer, void *object,
 	if (cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE))
 		*work |= WORK_TICKED;
 	if (is_among_newest(&own, object)) {
-		release(layer, &own, /* mark_newest */ false);
+		layer_release(layer, &own, /* mark_newest */ false);
 		return MAGAZINE_TWICE;
 	}
 	none = own.cold->loaded == NULL;
-	room = have_room(layer, &own, spare, work);
-	if (room)
+	has_space = have_space(layer, &own, spare, work);
+	if (has_space)
 		put_round(&own, object, none && own.nrounds > 0);
-	release(layer, &own, room && candidate == CANDIDATE_ACCEPTED);
-	return room ? MAGAZINE_OK : MAGAZINE_FULL;
+	layer_release(
+	    layer, &own, has_space && candidate == CANDIDATE_ACCEPTED);
+	return has_space ? MAGAZINE_OK : MAGAZINE_FULL;
 }
 
 /*
@@ -709,7 +640,7 @@ static void
 delete_small(struct magazine_layer *layer, struct cpu_owned *own)
 {
 	struct cpu_cold *cold = own->cold;
-	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	unsigned rounds = load_relaxed(&layer->rounds);
 
 	if (cold->previous != NULL && cold->previous->nrounds == 0 &&
 	    cold->previous->capacity < rounds) {
@@ -731,7 +662,7 @@ magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
 	unsigned got = 0;
 
 	/* With a larger magazine, a section would have served the request. */
-	if (n > __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED))
+	if (n > load_relaxed(&layer->rounds))
 		magazine_grow(layer);
 	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return 0;
@@ -744,7 +675,7 @@ magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
 		got += nmore;
 	}
 	delete_small(layer, &own);
-	release(layer, &own, /* mark_newest */ false);
+	layer_release(layer, &own, /* mark_newest */ false);
 	return got;
 }
 
@@ -804,7 +735,7 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 	if (cpu_ticked(&own, want))
 		*work |= WORK_TICKED;
 	if (is_among_newest(&own, objects[0])) {
-		release(layer, &own, /* mark_newest */ false);
+		layer_release(layer, &own, /* mark_newest */ false);
 		return MAGAZINE_TWICE;
 	}
 	/* A surplus is flushed before more magazines fill the depot. */
@@ -812,7 +743,7 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 		struct magazine *mag;
 		unsigned nmore;
 
-		if (!have_room(layer, &own, &spare, work)) {
+		if (!have_space(layer, &own, &spare, work)) {
 			result = MAGAZINE_FULL;
 			break;
 		}
@@ -825,7 +756,7 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 		own.nrounds += nmore;
 		put += nmore;
 	}
-	release(layer, &own, put != 0 && candidate == CANDIDATE_ACCEPTED);
+	layer_release(layer, &own, put != 0 && candidate == CANDIDATE_ACCEPTED);
 	*n = put;
 	return result;
 }
@@ -861,9 +792,21 @@ load_filled(
 void
 magazine_refilled(struct magazine_layer *layer)
 {
-	if (unlikely(
-		__atomic_load_n(&layer->overflowed, __ATOMIC_RELAXED) != 0))
+	if (unlikely(load_relaxed(&layer->overflowed) != 0))
 		sizes_refilled(layer);
+}
+
+/*
+ * Put a magazine into a shard, or delete it if it is empty and stale.  Returns
+ * true if the shard is above its limit now.
+ */
+static bool
+put_into(struct magazine_layer *layer, unsigned shard, struct magazine *mag)
+{
+	if (mag->nrounds != 0 || !is_stale(layer, mag))
+		return depot_put(magazine_shard(layer, shard), mag);
+	magazine_delete(mag);
+	return false;
 }
 
 void
@@ -879,16 +822,10 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 		/* Another thread may have loaded rounds here meanwhile. */
 		if (mag != NULL && own.nrounds == 0)
 			rest = load_filled(layer, &own, mag);
-		release(layer, &own, /* mark_newest */ false);
+		layer_release(layer, &own, /* mark_newest */ false);
 	}
-	if (rest == NULL)
-		return;
-	if (rest->nrounds != 0)
-		depot_put_full(depot_here(layer), rest);
-	else if (is_stale(layer, rest))
-		magazine_delete(rest);
-	else
-		depot_put_empty(depot_here(layer), rest);
+	if (rest != NULL)
+		put_into(layer, shard_here(layer), rest);
 }
 
 bool
@@ -899,167 +836,21 @@ magazine_give(struct magazine_layer *layer, struct magazine *mag)
 
 	/* Relaxed: any shard will do. */
 	if (unlikely(layer->nshards > 1))
-		shard = __atomic_add_fetch(&turn, 1, __ATOMIC_RELAXED) %
-			layer->nshards;
-	if (mag->nrounds != 0)
-		return depot_put_full(magazine_shard(layer, shard), mag);
-	if (is_stale(layer, mag))
-		magazine_delete(mag);
-	else
-		depot_put_empty(magazine_shard(layer, shard), mag);
-	return false;
+		shard = add_relaxed(&turn, 1) % layer->nshards;
+	return put_into(layer, shard, mag);
 }
 
 struct magazine *
 magazine_surplus(struct magazine_layer *layer)
 {
-	struct magazine *mag = likely(layer->nshards == 1)
-				   ? depot_take_full(&layer->depot)
-				   : shards_surplus(layer, shard_here(layer));
+	struct magazine *mag =
+	    likely(layer->nshards == 1)
+		? depot_trade(&layer->depot, /* for_full */ true, NULL)
+		: shards_surplus(layer, shard_here(layer));
 
 	if (mag != NULL)
-		__atomic_store_n(&layer->overflowed, 1, __ATOMIC_RELAXED);
+		store_relaxed(&layer->overflowed, 1);
 	return mag;
-}
-
-bool
-magazine_drain(struct magazine_layer *layer, struct magazine **chain)
-{
-	bool all;
-
-	*chain = NULL;
-	all = cpu_drain(layer->hot, layer->cold, NULL, chain);
-	shards_take(layer, depot_take_all, chain);
-	return all;
-}
-
-/* Add all magazines of the depot to a chain, for cpu_drain_all(). */
-static void
-take_depots(void *layer, struct magazine **chain)
-{
-	shards_take(layer, depot_take_all, chain);
-}
-
-bool
-magazine_drain_all(struct magazine_layer *layer, struct magazine **chain)
-{
-	*chain = NULL;
-	return cpu_drain_all(
-	    layer->hot, layer->cold, take_depots, layer, chain);
-}
-
-size_t
-magazine_rounds_estimate(struct magazine_layer *layer)
-{
-	return cpu_rounds_estimate(layer->hot) +
-	       shards_nfull(layer) *
-		   __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
-}
-
-/* Move both magazines of an owned header to an empty chain. */
-static void
-take_both(struct cpu_owned *own, struct magazine **chain)
-{
-	struct cpu_cold *cold = own->cold;
-
-	if (cold->loaded != NULL) {
-		cold->loaded->nrounds = own->nrounds;
-		cold->loaded->next = NULL;
-		*chain = cold->loaded;
-	}
-	if (cold->previous != NULL) {
-		cold->previous->next = *chain;
-		*chain = cold->previous;
-	}
-	cold->loaded = cold->previous = NULL;
-	own->nrounds = 0;
-}
-
-void
-magazine_take_near(struct magazine_layer *layer, struct magazine **chain)
-{
-	struct cpu_owned own;
-
-	*chain = NULL;
-	if (cpu_acquire(layer->hot, layer->cold, &own)) {
-		take_both(&own, chain);
-		release(layer, &own, /* mark_newest */ false);
-	}
-	shards_take(layer, depot_take_all, chain);
-}
-
-void
-magazine_idle_near(
-    struct magazine_layer *layer, struct magazine **chain, unsigned *nseen)
-{
-	struct cpu_owned own;
-	unsigned n;
-
-	*chain = NULL;
-	if (!cpu_acquire(layer->hot, layer->cold, &own))
-		return;
-	n = own.nrounds;
-	if (own.cold->previous != NULL)
-		n += own.cold->previous->nrounds;
-	if (n != 0 && n == *nseen) {
-		take_both(&own, chain);
-		n = 0;
-	}
-	*nseen = n;
-	release(layer, &own, /* mark_newest */ false);
-}
-
-/* Have magazines been exchanged on this header since the last update? */
-static bool
-is_busy(struct cpu_cold *cold)
-{
-	uint32_t moved = cold->nloads + cold->nunloads;
-	bool busy = moved != cold->moved_at_update;
-
-	cold->moved_at_update = moved;
-	return busy;
-}
-
-void
-magazine_idle(struct magazine_layer *layer, struct magazine **chain)
-{
-	*chain = NULL;
-	/* Most depots are empty; avoid their locks. */
-	if (shards_nfull(layer) != 0)
-		shards_take(layer, depot_take_surplus, chain);
-}
-
-size_t
-magazine_in_depot(struct magazine_layer *layer)
-{
-	return shards_nfull(layer) *
-	       __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) *
-	       layer->object_bytes;
-}
-
-void
-magazine_empty_depot(struct magazine_layer *layer, struct magazine **chain)
-{
-	*chain = NULL;
-	shards_take(layer, depot_take_all, chain);
-}
-
-void
-magazine_update(struct magazine_layer *layer, struct lock_counts behind,
-    struct magazine **chain)
-{
-	bool surplus;
-
-	*chain = NULL;
-	cpu_drain(layer->hot, layer->cold, is_busy, chain);
-	surplus = shards_take(layer, depot_take_surplus, chain);
-	if (!sizes_grow_if_met(layer, behind)) {
-		if (*chain != NULL && shards_nfull(layer) == 0)
-			magazine_shrink(layer);
-		sizes_return_budget(layer);
-	}
-	if (surplus)
-		sizes_shrink_depot(layer);
 }
 
 DESCRIBE(DESCRIBED_MAGAZINES);

@@ -229,7 +229,7 @@ bool magazine_drain_all(struct magazine_layer *layer, struct magazine **chain);
 size_t magazine_rounds_estimate(struct magazine_layer *layer);
 
 /* Take the magazines of this CPU and of the depot, as a chain. */
-void magazine_take_near(struct magazine_layer *layer, struct magazine **chain);
+void magazine_take_own(struct magazine_layer *layer, struct magazine **chain);
 
 /*
  * Update: take the magazines that were not used since the last update, as a
@@ -256,15 +256,14 @@ void magazine_empty_depot(
  * Take the magazines of this CPU, as a chain, if they have exactly *nseen
  * rounds.  *nseen becomes the number of rounds that they have now.
  */
-void magazine_idle_near(
+void magazine_take_own_idle(
     struct magazine_layer *layer, struct magazine **chain, unsigned *nseen);
 
 /* Has the layer magazines that take bytes from the budget of a CPU? */
 static inline bool
 magazine_has_budget(const struct magazine_layer *layer)
 {
-	return __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) >
-	       layer->rounds_base;
+	return load_relaxed(&layer->rounds) > layer->rounds_base;
 }
 
 /* Increase or reduce the capacity of new magazines by one step. */

@@ -134,7 +134,7 @@ choose(enum rseq_owner wanted, struct rseq_area **area, const char **reason)
 		return RSEQ_NONE;
 	}
 	if (wanted == RSEQ_LIBC && *area != NULL &&
-	    __atomic_load_n(&(*area)->cpu_id, __ATOMIC_RELAXED) >= 0)
+	    load_relaxed(&(*area)->cpu_id) >= 0)
 		return RSEQ_LIBC;
 	*area = &own_area;
 	if (!register_own()) {
@@ -165,9 +165,7 @@ bool
 rseq_thread_start(const struct rseq_state *state)
 {
 	return state->owner == RSEQ_OWN && !os_is_confined() &&
-	       __atomic_load_n(&own_area.cpu_id, __ATOMIC_RELAXED) ==
-		   AREA_UNUSED &&
-	       register_own();
+	       load_relaxed(&own_area.cpu_id) == AREA_UNUSED && register_own();
 }
 
 bool
@@ -187,7 +185,7 @@ rseq_is_held(void)
 static enum rseq_stopped
 stop_libc(struct rseq_area *area)
 {
-	if (__atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED) < 0)
+	if (load_relaxed(&area->cpu_id) < 0)
 		return RSEQ_NOT_RUNNING;
 	return libc_call(os_rseq_unregister, area) ? RSEQ_STOPPED
 						   : RSEQ_NOT_STOPPED;
@@ -200,14 +198,14 @@ stop_libc(struct rseq_area *area)
 static enum rseq_stopped
 stop_own(void)
 {
-	int32_t cpu = __atomic_load_n(&own_area.cpu_id, __ATOMIC_RELAXED);
+	int32_t cpu = load_relaxed(&own_area.cpu_id);
 
 	if (cpu == AREA_STOPPED)
 		return RSEQ_NOT_RUNNING;
 	if (cpu != AREA_UNUSED &&
 	    !os_rseq_unregister(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE))
 		return RSEQ_NOT_STOPPED;
-	__atomic_store_n(&own_area.cpu_id, AREA_STOPPED, __ATOMIC_RELAXED);
+	store_relaxed(&own_area.cpu_id, AREA_STOPPED);
 	return RSEQ_STOPPED;
 }
 

@@ -75,9 +75,8 @@ shards_bound(struct magazine_layer *layer, size_t nfull)
 	unsigned nshards = layer->nshards;
 
 	for (unsigned i = 0; i < nshards; i++)
-		__atomic_store_n(&magazine_shard(layer, i)->full_max,
-		    (uint32_t)(nfull / nshards + (i < nfull % nshards)),
-		    __ATOMIC_RELAXED);
+		store_relaxed(&magazine_shard(layer, i)->full_max,
+		    (uint32_t)(nfull / nshards + (i < nfull % nshards)));
 }
 
 /* Distances (own ^ other) between two of several shards are below this. */
@@ -105,9 +104,8 @@ is_worth_a_try(struct depot *depot, bool for_full, bool wait)
 {
 	struct maglist *list = for_full ? &depot->full : &depot->empty;
 
-	return __atomic_load_n(&list->head, __ATOMIC_RELAXED) != NULL &&
-	       (wait ||
-		   __atomic_load_n(&depot->lock.state, __ATOMIC_RELAXED) == 0);
+	return load_relaxed(&list->head) != NULL &&
+	       (wait || load_relaxed(&depot->lock.state) == 0);
 }
 
 struct magazine *
@@ -124,8 +122,7 @@ shards_trade(struct magazine_layer *layer, unsigned own, bool for_full,
 		if (depot == NULL || !is_worth_a_try(depot, for_full, wait))
 			continue;
 		*with = depot;
-		out = for_full ? depot_trade_for_full(depot, in)
-			       : depot_trade_for_empty(depot, in);
+		out = depot_trade(depot, for_full, in);
 	}
 	return out;
 }
@@ -142,9 +139,8 @@ shard_find(struct magazine_layer *layer, unsigned own, bool over)
 		/* Relaxed loads: the result is a hint. */
 		if (depot != NULL &&
 		    (over ? depot_is_over(depot)
-			  : __atomic_load_n(&depot->full.n, __ATOMIC_RELAXED) <
-				__atomic_load_n(
-				    &depot->full_max, __ATOMIC_RELAXED)))
+			  : load_relaxed(&depot->full.n) <
+				load_relaxed(&depot->full_max)))
 			return depot;
 	}
 	return NULL;
@@ -154,7 +150,8 @@ struct magazine *
 shards_surplus(struct magazine_layer *layer, unsigned own)
 {
 	struct depot *from = shard_find(layer, own, /* over */ true);
-	struct magazine *mag = from == NULL ? NULL : depot_take_full(from);
+	struct magazine *mag =
+	    from == NULL ? NULL : depot_trade(from, /* for_full */ true, NULL);
 	struct depot *to;
 
 	if (mag == NULL)
@@ -162,7 +159,7 @@ shards_surplus(struct magazine_layer *layer, unsigned own)
 	to = shard_find(layer, own, /* over */ false);
 	if (to == NULL)
 		return mag;
-	depot_put_full(to, mag);
+	depot_put(to, mag);
 	return NULL;
 }
 
@@ -202,9 +199,8 @@ sum_words(struct magazine_layer *layer, size_t word)
 	uint32_t n = 0;
 
 	for (unsigned i = 0; i < layer->nshards; i++)
-		n += __atomic_load_n(
-		    (uint32_t *)((char *)magazine_shard(layer, i) + word),
-		    __ATOMIC_RELAXED);
+		n += load_relaxed(
+		    (uint32_t *)((char *)magazine_shard(layer, i) + word));
 	return n;
 }
 

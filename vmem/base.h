@@ -33,6 +33,18 @@
 #define written_early __attribute__((section("umem_early")))
 
 #define array_size(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Accesses to a word that several threads use; the name is the memory order. */
+#define load_relaxed(word) __atomic_load_n(word, __ATOMIC_RELAXED)
+#define load_acquire(word) __atomic_load_n(word, __ATOMIC_ACQUIRE)
+#define store_relaxed(word, value)                                             \
+	__atomic_store_n(word, value, __ATOMIC_RELAXED)
+#define store_release(word, value)                                             \
+	__atomic_store_n(word, value, __ATOMIC_RELEASE)
+/* These return the new value. */
+#define add_relaxed(word, n) __atomic_add_fetch(word, n, __ATOMIC_RELAXED)
+#define sub_relaxed(word, n) __atomic_sub_fetch(word, n, __ATOMIC_RELAXED)
+
 /*
  * Publishes value in *word, unless another thread has published one since *word
  * was NULL.  Returns the published value: if it is not value, the caller frees

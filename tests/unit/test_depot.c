@@ -55,15 +55,15 @@ START_TEST(an_empty_depot_gives_nothing_and_keeps_nothing)
 {
 	struct magazine *full = magazine(6), *empty = magazine(0);
 
-	ck_assert_ptr_null(depot_take_full(&depot));
-	ck_assert_ptr_null(depot_take_empty(&depot));
-	ck_assert_ptr_null(depot_trade_for_full(&depot, empty));
-	ck_assert_ptr_null(depot_trade_for_full(&depot, NULL));
-	ck_assert_ptr_null(depot_trade_for_empty(&depot, full));
-	ck_assert_ptr_null(depot_trade_for_empty(&depot, NULL));
+	ck_assert_ptr_null(depot_trade(&depot, true, NULL));
+	ck_assert_ptr_null(depot_trade(&depot, false, NULL));
+	ck_assert_ptr_null(depot_trade(&depot, true, empty));
+	ck_assert_ptr_null(depot_trade(&depot, true, NULL));
+	ck_assert_ptr_null(depot_trade(&depot, false, full));
+	ck_assert_ptr_null(depot_trade(&depot, false, NULL));
 	ck_assert_uint_eq(depot.full.n + depot.empty.n, 0);
-	depot_put_empty(&depot, empty);
-	ck_assert_ptr_eq(depot_trade_for_empty(&depot, NULL), empty);
+	depot_put(&depot, empty);
+	ck_assert_ptr_eq(depot_trade(&depot, false, NULL), empty);
 	ck_assert_uint_eq(depot.full.n + depot.empty.n, 0);
 	ck_assert(depot_check(&depot));
 	surplus_is(0, 0);
@@ -74,14 +74,14 @@ START_TEST(a_trade_is_one_for_one)
 {
 	struct magazine *full = magazine(6), *empty = magazine(0);
 
-	ck_assert(!depot_put_full(&depot, full));
-	ck_assert_ptr_eq(depot_trade_for_full(&depot, empty), full);
+	ck_assert(!depot_put(&depot, full));
+	ck_assert_ptr_eq(depot_trade(&depot, true, empty), full);
 	ck_assert_uint_eq(depot.full.n, 0);
 	ck_assert_uint_eq(depot.empty.n, 1);
-	ck_assert_ptr_eq(depot_trade_for_empty(&depot, full), empty);
+	ck_assert_ptr_eq(depot_trade(&depot, false, full), empty);
 	ck_assert_uint_eq(depot.full.n, 1);
 	ck_assert_uint_eq(depot.empty.n, 0);
-	ck_assert_ptr_eq(depot_trade_for_full(&depot, NULL), full);
+	ck_assert_ptr_eq(depot_trade(&depot, true, NULL), full);
 	ck_assert_uint_eq(depot.full.n + depot.empty.n, 0);
 	ck_assert(depot_check(&depot));
 }
@@ -91,15 +91,15 @@ START_TEST(a_put_says_when_there_is_more_than_worth_keeping)
 {
 	for (unsigned i = 1; i <= 6; i++)
 		ck_assert_int_eq(
-		    depot_put_full(&depot, magazine(i)), i > depot.full_max);
+		    depot_put(&depot, magazine(i)), i > depot.full_max);
 	ck_assert_uint_eq(depot_rounds(&depot), 1 + 2 + 3 + 4 + 5 + 6);
 	/*
 	 * Last in, first out, because the latest magazine is warm in the cache.
 	 */
-	ck_assert_uint_eq(depot_take_full(&depot)->nrounds, 6);
+	ck_assert_uint_eq(depot_trade(&depot, true, NULL)->nrounds, 6);
 	ck_assert_uint_eq(depot_rounds(&depot), 15);
-	ck_assert(!depot_put_full(&depot, magazine(1)) ||
-		  depot.full.n > depot.full_max);
+	ck_assert(
+	    !depot_put(&depot, magazine(1)) || depot.full.n > depot.full_max);
 }
 END_TEST
 
@@ -108,19 +108,19 @@ START_TEST(surplus_is_what_was_not_missed_for_a_period)
 	struct magazine *mag;
 
 	for (unsigned i = 0; i < 10; i++) {
-		depot_put_full(&depot, magazine(6));
-		depot_put_empty(&depot, magazine(0));
+		depot_put(&depot, magazine(6));
+		depot_put(&depot, magazine(0));
 	}
 	/* All magazines have just arrived, so none counts as surplus yet. */
 	surplus_is(0, 0);
 	/* At most four full magazines and one empty one are out at a time. */
 	struct magazine *out[4];
 	for (unsigned i = 0; i < 4; i++)
-		out[i] = depot_take_full(&depot);
+		out[i] = depot_trade(&depot, true, NULL);
 	for (unsigned i = 0; i < 4; i++)
-		depot_put_full(&depot, out[i]);
-	mag = depot_take_empty(&depot);
-	depot_put_empty(&depot, mag);
+		depot_put(&depot, out[i]);
+	mag = depot_trade(&depot, false, NULL);
+	depot_put(&depot, mag);
 	surplus_is(6, 9);
 	ck_assert_uint_eq(depot.full.n, 4);
 	ck_assert_uint_eq(depot.empty.n, 1);
@@ -134,12 +134,12 @@ START_TEST(a_list_that_was_empty_once_has_no_surplus)
 {
 	struct magazine *mag;
 
-	depot_put_full(&depot, magazine(6));
+	depot_put(&depot, magazine(6));
 	surplus_is(0, 0);
-	mag = depot_trade_for_full(&depot, NULL);
+	mag = depot_trade(&depot, true, NULL);
 	for (unsigned i = 0; i < 5; i++)
-		depot_put_full(&depot, magazine(6));
-	depot_put_full(&depot, mag);
+		depot_put(&depot, magazine(6));
+	depot_put(&depot, mag);
 	surplus_is(0, 0);
 	surplus_is(6, 0);
 }
@@ -149,14 +149,14 @@ START_TEST(the_coldest_magazines_go_first)
 {
 	struct magazine *full, *empty, *cold = magazine(1), *warm = magazine(2);
 
-	depot_put_full(&depot, cold);
-	depot_put_full(&depot, warm);
+	depot_put(&depot, cold);
+	depot_put(&depot, warm);
 	surplus_is(0, 0);
-	depot_put_full(&depot, depot_take_full(&depot));
+	depot_put(&depot, depot_trade(&depot, true, NULL));
 	depot_take_surplus(&depot, &full, &empty);
 	ck_assert_ptr_eq(full, cold);
 	ck_assert_ptr_null(full->next);
-	ck_assert_ptr_eq(depot_take_full(&depot), warm);
+	ck_assert_ptr_eq(depot_trade(&depot, true, NULL), warm);
 }
 END_TEST
 
@@ -165,16 +165,16 @@ START_TEST(all_can_be_taken)
 	struct magazine *full, *empty;
 
 	for (unsigned i = 0; i < 7; i++)
-		depot_put_full(&depot, magazine(6));
+		depot_put(&depot, magazine(6));
 	for (unsigned i = 0; i < 3; i++)
-		depot_put_empty(&depot, magazine(0));
+		depot_put(&depot, magazine(0));
 	surplus_is(0, 0);
 	depot_take_all(&depot, &full, &empty);
 	ck_assert_uint_eq(length(full), 7);
 	ck_assert_uint_eq(length(empty), 3);
 	ck_assert(depot_check(&depot));
 	ck_assert_uint_eq(depot_rounds(&depot), 0);
-	depot_put_full(&depot, full);
+	depot_put(&depot, full);
 	surplus_is(0, 0);
 }
 END_TEST
@@ -183,7 +183,7 @@ START_TEST(the_check_sees_what_is_wrong)
 {
 	struct magazine *mag = magazine(6), *empty = magazine(0);
 
-	depot_put_full(&depot, mag);
+	depot_put(&depot, mag);
 	mag->nrounds = 0;
 	ck_assert(!depot_check(&depot));
 	mag->nrounds = 7;
@@ -196,7 +196,7 @@ START_TEST(the_check_sees_what_is_wrong)
 	ck_assert(!depot_check(&depot));
 	depot.full.low = 1;
 	ck_assert(depot_check(&depot));
-	depot_put_empty(&depot, empty);
+	depot_put(&depot, empty);
 	empty->nrounds = 1;
 	ck_assert(!depot_check(&depot));
 }
@@ -237,7 +237,7 @@ put_chain(struct magazine *chain, bool rounds)
 
 		chain = chain->next;
 		hold(mag, rounds);
-		depot_put_full(&depot, let_go(mag, 6));
+		depot_put(&depot, let_go(mag, 6));
 	}
 }
 
@@ -251,18 +251,21 @@ trade(uint32_t x)
 		put_chain(full, true);
 		put_chain(empty, false);
 	} else if (x % 5 == 0) {
-		if ((full = hold(depot_take_full(&depot), true)) != NULL)
-			depot_put_empty(&depot, let_go(full, 0));
+		if ((full = hold(depot_trade(&depot, true, NULL), true)) !=
+		    NULL)
+			depot_put(&depot, let_go(full, 0));
 	} else if (x % 5 == 1) {
-		if ((empty = hold(depot_take_empty(&depot), false)) != NULL)
-			depot_put_full(&depot, let_go(empty, 3));
-	} else if ((full = hold(depot_take_full(&depot), true)) != NULL) {
+		if ((empty = hold(depot_trade(&depot, false, NULL), false)) !=
+		    NULL)
+			depot_put(&depot, let_go(empty, 3));
+	} else if ((full = hold(depot_trade(&depot, true, NULL), true)) !=
+		   NULL) {
 		/* Trade a full magazine for an empty one, then put one back. */
-		empty = depot_trade_for_empty(&depot, let_go(full, 6));
+		empty = depot_trade(&depot, false, let_go(full, 6));
 		if (empty == NULL)
-			depot_put_full(&depot, full);
+			depot_put(&depot, full);
 		else
-			depot_put_empty(&depot, let_go(hold(empty, false), 0));
+			depot_put(&depot, let_go(hold(empty, false), 0));
 	}
 }
 
@@ -289,9 +292,9 @@ START_TEST(no_magazine_is_lost_or_had_twice)
 		mags[i] = magazine(i % 2 == 0 ? 6 : 0);
 		mags[i]->round[0] = (void *)i;
 		if (i % 2 == 0)
-			depot_put_full(&depot, mags[i]);
+			depot_put(&depot, mags[i]);
 		else
-			depot_put_empty(&depot, mags[i]);
+			depot_put(&depot, mags[i]);
 	}
 	for (uintptr_t i = 0; i < 5; i++)
 		pthread_create(&thread[i], NULL, trade_always, (void *)i);
@@ -313,7 +316,7 @@ static void *
 take_one(void *arg)
 {
 	(void)arg;
-	return depot_take_full(&depot);
+	return depot_trade(&depot, true, NULL);
 }
 
 START_TEST(a_lock_that_was_not_free_is_counted)
@@ -322,10 +325,10 @@ START_TEST(a_lock_that_was_not_free_is_counted)
 
 	/* An empty depot is seen without the lock. */
 	lock_take(&depot.lock);
-	ck_assert_ptr_null(depot_take_full(&depot));
-	ck_assert_ptr_null(depot_trade_for_empty(&depot, NULL));
+	ck_assert_ptr_null(depot_trade(&depot, true, NULL));
+	ck_assert_ptr_null(depot_trade(&depot, false, NULL));
 	lock_release(&depot.lock);
-	depot_put_full(&depot, magazine(6));
+	depot_put(&depot, magazine(6));
 	ck_assert_uint_eq(depot.ncontended, 0);
 	lock_take(&depot.lock);
 	pthread_create(&thread, NULL, take_one, NULL);

@@ -723,9 +723,9 @@ START_TEST(empty_magazines_of_an_old_size_end)
 		return;
 	used = meta_used();
 	old = magazine_new(&layer);
-	depot_put_empty(&layer.depot, old);
+	depot_put(&layer.depot, old);
 	ck_assert_ptr_eq(magazine_empty(&layer), old);
-	depot_put_empty(&layer.depot, old);
+	depot_put(&layer.depot, old);
 	magazine_grow(&layer);
 	mag = magazine_empty(&layer);
 	ck_assert_uint_eq(mag->capacity, layer.rounds);
@@ -998,7 +998,7 @@ START_TEST(a_drain_that_is_refused_has_the_depots_only)
 	n = magazine_rounds(&layer);
 	mag = magazine_new(&layer);
 	mag->round[mag->nrounds++] = &stamp[200];
-	depot_put_full(&layer.depot, mag);
+	depot_put(&layer.depot, mag);
 	os_fail_nth(1, 1);
 	ck_assert(!magazine_drain(&layer, &chain));
 	os_fail_nth(0, 0);
@@ -1027,7 +1027,7 @@ START_TEST(what_is_near_can_be_taken)
 	 */
 	size_t n = magazine_rounds(&layer);
 	ck_assert_uint_gt(magazine_rounds_estimate(&layer), 0);
-	magazine_take_near(&layer, &chain);
+	magazine_take_own(&layer, &chain);
 	ck_assert_uint_eq(flush(chain), n);
 	ck_assert_uint_eq(magazine_rounds(&layer), 0);
 	ck_assert_uint_eq(nslab, 300);
@@ -1091,7 +1091,7 @@ meddle(unsigned i)
 		magazine_drain(&layer, &chain);
 		break;
 	case 4:
-		magazine_take_near(&layer, &chain);
+		magazine_take_own(&layer, &chain);
 		break;
 	default:
 		magazine_update(&layer, calm, &chain);

@@ -28,8 +28,7 @@ magazine_of(void *object)
 static void
 put_full(unsigned shard, unsigned object)
 {
-	depot_put_full(
-	    magazine_shard(&layer, shard), magazine_of(&stamp[object]));
+	depot_put(magazine_shard(&layer, shard), magazine_of(&stamp[object]));
 }
 
 static uint32_t
@@ -201,7 +200,7 @@ START_TEST(an_empty_magazine_of_any_shard_is_found)
 
 			restart(n, 2);
 			unsigned k = fill_header();
-			depot_put_empty(
+			depot_put(
 			    magazine_shard(&layer, at), magazine_of(NULL));
 			magazine_shard(&layer, at)->full_max = 0;
 			ck_assert_int_eq(
@@ -216,7 +215,7 @@ START_TEST(an_empty_magazine_of_any_shard_is_found)
 			 * too.
 			 */
 			struct magazine *mag = magazine_of(NULL);
-			depot_put_empty(magazine_shard(&layer, at), mag);
+			depot_put(magazine_shard(&layer, at), mag);
 			ck_assert_ptr_eq(magazine_empty(&layer), mag);
 			ck_assert_uint_eq(nfull(at), 1);
 		}
@@ -383,7 +382,7 @@ START_TEST(every_shard_is_counted_updated_and_emptied)
 		restart(3, 2);
 		for (unsigned i = 0; i < 6; i++) {
 			put_full(i % 3, i);
-			depot_put_empty(
+			depot_put(
 			    magazine_shard(&layer, i % 3), magazine_of(NULL));
 		}
 		ck_assert_uint_eq(magazine_rounds(&layer), 6);
@@ -393,7 +392,7 @@ START_TEST(every_shard_is_counted_updated_and_emptied)
 		if (how == 0) {
 			ck_assert(magazine_drain(&layer, &chain));
 		} else if (how == 1) {
-			magazine_take_near(&layer, &chain);
+			magazine_take_own(&layer, &chain);
 		} else {
 			magazine_update(&layer, calm, &chain);
 			ck_assert_ptr_null(chain);

@@ -45,7 +45,7 @@ large_register(void *p, size_t bytes)
 	umem_assert((uintptr_t)p % HEAP_UNIT == 0 && bytes != 0);
 	page_map_enter_large(p, bytes);
 	account_add(&account.large, bytes);
-	__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+	add_relaxed(&count, 1);
 }
 
 /*
@@ -102,7 +102,7 @@ large_unregister(void *p, size_t bytes)
 	umem_assert(account_get(&account.large) >= bytes && large_count() > 0);
 	page_map_clear(p, HEAP_UNIT);
 	account_sub(&account.large, bytes);
-	__atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
+	sub_relaxed(&count, 1);
 }
 
 void
@@ -158,10 +158,9 @@ huge_page_move(void *to, void *from)
 
 	uintptr_t via = align_down(heap_window.base, HUGE_PAGE) - HUGE_PAGE;
 
-	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MAX &&
-	       huge_page_is_empty(to) &&
+	return load_relaxed(&nmoves) < MOVES_MAX && huge_page_is_empty(to) &&
 	       os_move(to, (void *)via, from, HUGE_PAGE) &&
-	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
+	       add_relaxed(&nmoves, 1) != 0;
 }
 
 /* dst and src are at multiples of the huge page size. */
@@ -236,5 +235,5 @@ large_resize(void *p, size_t oldbytes, size_t size)
 size_t
 large_count(void)
 {
-	return __atomic_load_n(&count, __ATOMIC_RELAXED);
+	return load_relaxed(&count);
 }

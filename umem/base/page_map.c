@@ -125,7 +125,7 @@ page_map_start(void)
 	page_map_set_divisor(PAGE_MAP_LARGE, HEAP_UNIT);
 	page_map.base = heap_window.base;
 	/* Release: a thread that reads a non-zero units sees the tables. */
-	__atomic_store_n(&page_map.units, heap_window.units, __ATOMIC_RELEASE);
+	store_release(&page_map.units, heap_window.units);
 	return true;
 }
 
@@ -143,7 +143,7 @@ stride_commit_locked(size_t i)
 	    !os_commit((char *)page_map.owner + i * owner_bytes, owner_bytes))
 		return false;
 	/* Release: pairs with the load in page_map_commit(). */
-	__atomic_store_n(&committed[i], 1, __ATOMIC_RELEASE);
+	store_release(&committed[i], 1);
 	account_add(&account.tables, entry_bytes + owner_bytes);
 	return true;
 }
@@ -160,7 +160,7 @@ page_map_commit(void *span, size_t bytes)
 	for (size_t i = first; i <= last; i++) {
 		bool done;
 
-		if (likely(__atomic_load_n(&committed[i], __ATOMIC_ACQUIRE)))
+		if (likely(load_acquire(&committed[i])))
 			continue;
 		lock_take(&commit_lock);
 		done = stride_commit_locked(i);
@@ -212,12 +212,10 @@ page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
 
 	for (size_t i = 0; i < n; i++) {
 		umem_assert(page_map.owner[unit + i] == NULL);
-		__atomic_store_n(
-		    &page_map.owner[unit + i], slab, __ATOMIC_RELEASE);
-		__atomic_store_n(&page_map.entry[unit + i],
+		store_release(&page_map.owner[unit + i], slab);
+		store_release(&page_map.entry[unit + i],
 		    entry_of_unit(
-			unit + i, i << HEAP_UNIT_SHIFT, class, chunk, first),
-		    __ATOMIC_RELEASE);
+			unit + i, i << HEAP_UNIT_SHIFT, class, chunk, first));
 	}
 }
 
@@ -239,10 +237,10 @@ page_map_enter_sample(
 	/* That of the next unit; 0 if the block starts with the unit. */
 	size_t past = -(uintptr_t)block % HEAP_UNIT;
 
-	__atomic_store_n(&page_map.owner[unit],
-	    page_map_large_owner(bytes, index), __ATOMIC_RELEASE);
-	__atomic_store_n(&page_map.entry[unit],
-	    entry_of(PAGE_MAP_LARGE, unit, past), __ATOMIC_RELEASE);
+	store_release(
+	    &page_map.owner[unit], page_map_large_owner(bytes, index));
+	store_release(
+	    &page_map.entry[unit], entry_of(PAGE_MAP_LARGE, unit, past));
 }
 
 void
@@ -254,10 +252,8 @@ page_map_clear(void *span, size_t bytes)
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 
 	for (size_t i = 0; i < n; i++) {
-		__atomic_store_n(
-		    &page_map.entry[unit + i], 0, __ATOMIC_RELAXED);
-		__atomic_store_n(
-		    &page_map.owner[unit + i], NULL, __ATOMIC_RELAXED);
+		store_relaxed(&page_map.entry[unit + i], 0);
+		store_relaxed(&page_map.owner[unit + i], NULL);
 	}
 }
 
@@ -268,8 +264,7 @@ page_map_check(const void *span, size_t bytes, unsigned class, const void *slab)
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t entry = __atomic_load_n(
-		    &page_map.entry[unit + i], __ATOMIC_RELAXED);
+		uint64_t entry = load_relaxed(&page_map.entry[unit + i]);
 
 		if (page_map.owner[unit + i] != slab ||
 		    (entry != 0 && page_map_class(entry) != class))

@@ -98,7 +98,7 @@ page_map_owner(const void *p)
 	if (unlikely(unit >= page_map.units))
 		return NULL;
 	/* Acquire; pairs with the release in page_map_enter_slab(). */
-	return __atomic_load_n(&page_map.owner[unit], __ATOMIC_ACQUIRE);
+	return load_acquire(&page_map.owner[unit]);
 }
 
 /*

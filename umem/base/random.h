@@ -20,17 +20,15 @@ struct random {
 static inline void
 random_seed(struct random *r)
 {
-	if (unlikely(__atomic_load_n(&r->counter, __ATOMIC_RELAXED) == 0))
-		__atomic_store_n(
-		    &r->counter, os_random() | 1, __ATOMIC_RELAXED);
+	if (unlikely(load_relaxed(&r->counter) == 0))
+		store_relaxed(&r->counter, os_random() | 1);
 }
 
 /* Returns the next 64 random bits. */
 static inline uint64_t
 random_next(struct random *r)
 {
-	return hash_mix(
-	    __atomic_add_fetch(&r->counter, HASH_FACTOR, __ATOMIC_RELAXED));
+	return hash_mix(add_relaxed(&r->counter, HASH_FACTOR));
 }
 
 /* Returns a random number below n, which is at most 2^32. */

@@ -49,11 +49,10 @@ static void *volatile relocated = (void *)&relocated;
 bool
 bootstrap_is_active(void)
 {
-	if (likely(
-		__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY))
+	if (likely(load_acquire(&umem_state) == UMEM_READY))
 		return false;
 	return relocated != (void *)&relocated ||
-	       __atomic_load_n(&starting_thread, __ATOMIC_RELAXED) ==
+	       load_relaxed(&starting_thread) ==
 		   (uintptr_t)__builtin_thread_pointer();
 }
 
@@ -62,7 +61,7 @@ void *
 bootstrap_alloc(size_t size, size_t align)
 {
 	uintptr_t base = (uintptr_t)bootstrap;
-	size_t used = __atomic_load_n(&bootstrap_used, __ATOMIC_RELAXED);
+	size_t used = load_relaxed(&bootstrap_used);
 	size_t at;
 
 	umem_assert(align != 0 && (align & (align - 1)) == 0);
@@ -125,19 +124,18 @@ start_locked(void)
 	umem_assert(umem_state == 0 || umem_state == UMEM_READY);
 	if (umem_state == UMEM_READY)
 		return false;
-	__atomic_store_n(&starting_thread,
-	    (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
+	store_relaxed(&starting_thread, (uintptr_t)__builtin_thread_pointer());
 	/* After the store, because madvise() may be a program's function. */
 	if (nsteps_done == 0)
 		variables_populate();
 	while (ready_start.steps[nsteps_done] != NULL &&
 	       ready_start.steps[nsteps_done]())
 		nsteps_done++;
-	__atomic_store_n(&starting_thread, 0, __ATOMIC_RELAXED);
+	store_relaxed(&starting_thread, 0);
 	if (ready_start.steps[nsteps_done] != NULL)
 		return false;
 	/* Release; pairs with umem_ready(). */
-	__atomic_store_n(&umem_state, UMEM_READY, __ATOMIC_RELEASE);
+	store_release(&umem_state, UMEM_READY);
 	return true;
 }
 
@@ -150,7 +148,7 @@ umem_start(void)
 	 * A function that the start calls has called the library; see
 	 * bootstrap_is_active().
 	 */
-	if (__atomic_load_n(&starting_thread, __ATOMIC_RELAXED) ==
+	if (load_relaxed(&starting_thread) ==
 	    (uintptr_t)__builtin_thread_pointer())
 		return false;
 	lock_take(&start_lock);
@@ -158,7 +156,7 @@ umem_start(void)
 	lock_release(&start_lock);
 	if (first)
 		ready_start.started();
-	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;
+	return load_acquire(&umem_state) == UMEM_READY;
 }
 
 start_path bool

@@ -40,9 +40,7 @@ static inline bool
 umem_ready(void)
 {
 	/* Acquire; pairs with the release in umem_start(). */
-	return likely(__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) ==
-		      UMEM_READY) ||
-	       umem_start();
+	return likely(load_acquire(&umem_state) == UMEM_READY) || umem_start();
 }
 
 /*

@@ -161,7 +161,7 @@ alloc_direct(struct umem_cache *cache)
 
 /* Allocates after the section has failed, or if sections are not in use. */
 static void *
-alloc_missed(struct umem_cache *cache, unsigned *work)
+cache_alloc_missed(struct umem_cache *cache, unsigned *work)
 {
 	void *object;
 	unsigned want;
@@ -196,8 +196,7 @@ cache_choose_fast(struct umem_cache *cache)
 	bool closed =
 	    cache->limit.counts || reserve_is_short(cache) || cache->is_sampled;
 
-	__atomic_store_n(&cache->fast_at, closed ? 0 : cache_header_at(cache),
-	    __ATOMIC_RELAXED);
+	store_relaxed(&cache->fast_at, closed ? 0 : cache_header_at(cache));
 }
 
 void *
@@ -208,7 +207,7 @@ cache_alloc_by_section(struct umem_cache *cache, unsigned *work)
 	if (cpu_layer.rseq.owner == RSEQ_NONE ||
 	    rseq_pop(&cpu_layer.place, cache_header_at(cache), &object) !=
 		RSEQ_OK)
-		object = alloc_missed(cache, work);
+		object = cache_alloc_missed(cache, work);
 	return object;
 }
 
@@ -226,7 +225,7 @@ cache_alloc_slow(struct umem_cache *cache, unsigned *work)
 {
 	if (unlikely(is_closed(cache)))
 		return cache_alloc_by_section(cache, work);
-	return alloc_missed(cache, work);
+	return cache_alloc_missed(cache, work);
 }
 
 static void
@@ -345,7 +344,7 @@ free_direct(struct umem_cache *cache, void *object, const char *function)
  * false after a report of misuse.
  */
 static bool
-free_missed(struct umem_cache *cache, void *object, const char *function,
+cache_free_missed(struct umem_cache *cache, void *object, const char *function,
     unsigned *work)
 {
 	struct magazine *spare;
@@ -379,7 +378,7 @@ cache_free_by_section(struct umem_cache *cache, void *object,
 	    rseq_push(&cpu_layer.place, cache_header_at(cache), object) ==
 		RSEQ_OK)
 		return true;
-	return free_missed(cache, object, function, work);
+	return cache_free_missed(cache, object, function, work);
 }
 
 bool
@@ -388,7 +387,7 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *function,
 {
 	if (unlikely(is_closed(cache)))
 		return cache_free_by_section(cache, object, function, work);
-	return free_missed(cache, object, function, work);
+	return cache_free_missed(cache, object, function, work);
 }
 
 /*
@@ -513,10 +512,8 @@ slab_lock_counts(struct umem_cache *cache)
 {
 	struct lock_counts *seen = &cache->lock_counts_at_update;
 	struct lock_counts now = {
-	    .nacquired =
-		__atomic_load_n(&cache->slabs.nacquired, __ATOMIC_RELAXED),
-	    .ncontended =
-		__atomic_load_n(&cache->slabs.ncontended, __ATOMIC_RELAXED)};
+	    .nacquired = load_relaxed(&cache->slabs.nacquired),
+	    .ncontended = load_relaxed(&cache->slabs.ncontended)};
 	struct lock_counts since = {
 	    now.nacquired - seen->nacquired, now.ncontended - seen->ncontended};
 
@@ -576,7 +573,7 @@ cache_reclaim_idle(struct umem_cache *cache)
 	magazine_idle(&cache->mag, &of_depot);
 	if (cache->class != 0 && (cache->bufsize >= LARGE_CLASS_MIN ||
 				     magazine_has_budget(&cache->mag)))
-		magazine_idle_near(&cache->mag, &of_cpu, &cache->nidle_own);
+		magazine_take_own_idle(&cache->mag, &of_cpu, &cache->nidle_own);
 	cache_flush(cache, of_depot);
 	cache_flush(cache, of_cpu);
 	if (cache->slabs.constructs || cache->slabs.is_type_stable)

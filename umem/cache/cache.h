@@ -167,7 +167,7 @@ static inline struct umem_cache *
 class_cache_if_made(unsigned class)
 {
 	/* Acquire; pairs with the release in class_cache_make(). */
-	return __atomic_load_n(&class_cache[class], __ATOMIC_ACQUIRE);
+	return load_acquire(&class_cache[class]);
 }
 
 /* Returns the cache of a class, or NULL if there is no memory for it. */
@@ -250,7 +250,7 @@ cache_header_at(const struct umem_cache *cache)
 static inline uintptr_t
 cache_fast_at(const struct umem_cache *cache)
 {
-	return __atomic_load_n(&cache->fast_at, __ATOMIC_RELAXED);
+	return load_relaxed(&cache->fast_at);
 }
 
 /* Counts a request for n objects; see limit_take_slow(). */
@@ -273,8 +273,8 @@ cache_count_off(struct umem_cache *cache, size_t n)
 static inline bool
 reserve_is_short(const struct umem_cache *cache)
 {
-	return __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED) <
-	       __atomic_load_n(&cache->reserve.want, __ATOMIC_RELAXED);
+	return load_relaxed(&cache->reserve.nready) <
+	       load_relaxed(&cache->reserve.want);
 }
 
 /*

@@ -27,7 +27,7 @@ static bool
 quarantine_is_right(const struct quarantine *q)
 {
 	return (q->slot == NULL) == (q->nslots == 0) &&
-	       __atomic_load_n(&q->newest, __ATOMIC_RELAXED) <= q->nslots;
+	       load_relaxed(&q->newest) <= q->nslots;
 }
 
 static bool

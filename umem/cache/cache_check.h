@@ -40,8 +40,7 @@ bool held_check(const struct held *held, size_t most);
 static inline bool
 check_is_due(size_t *ncalls, size_t n)
 {
-	return n <= 64 ||
-	       __atomic_add_fetch(ncalls, 1, __ATOMIC_RELAXED) % n == 0;
+	return n <= 64 || add_relaxed(ncalls, 1) % n == 0;
 }
 
 #endif

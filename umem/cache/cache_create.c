@@ -176,7 +176,7 @@ nsourced_add(const struct umem_cache *cache, size_t n)
 
 	if (source != NULL &&
 	    (!cache->slabs.is_quantum || vmem_has_source(source)))
-		__atomic_add_fetch(&cache_nsourced, n, __ATOMIC_RELAXED);
+		add_relaxed(&cache_nsourced, n);
 }
 
 static void
@@ -342,7 +342,7 @@ class_cache_make(unsigned class)
 	if (cache == NULL) {
 		cache = class_create_locked(class);
 		/* Release: pairs with the acquire in class_cache_if_made(). */
-		__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
+		store_release(&class_cache[class], cache);
 		umem_assert(cache_list_check_locked());
 	}
 	lock_release(&cache_list_lock);
@@ -373,7 +373,7 @@ class_zero_make(void)
 	cache = cache_create("umem_alloc_0", &layout, NULL, &template);
 	if (cache != NULL)
 		cache->slabs.is_unbacked = true;
-	__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
+	store_release(&class_cache[class], cache);
 	lock_release(&cache_list_lock);
 	return cache != NULL;
 }

@@ -344,7 +344,7 @@ unlink_locked(struct umem_cache *cache)
 static void
 await_unpin_locked(uint32_t nforks)
 {
-	uint32_t seen = __atomic_load_n(&unpin_count, __ATOMIC_ACQUIRE);
+	uint32_t seen = load_acquire(&unpin_count);
 
 	lock_assert_held(&cache_list_lock);
 	nunlinking++;

@@ -178,10 +178,12 @@ arrays_alloc(struct import_arrays *arrays, size_t n, bool checked)
 }
 
 static void
-arrays_exchange_locked(struct import *import, struct import_arrays *arrays)
+arrays_exchange_locked(struct umem_cache *cache, struct import_arrays *arrays)
 {
+	struct import *import = cache->import;
 	struct import_arrays old = import->arrays;
 
+	lock_assert_held(&cache->slabs.lock);
 	umem_assert(arrays->capacity > old.capacity);
 	if (import->npool != 0)
 		memcpy(arrays->pool, old.pool,
@@ -211,8 +213,8 @@ pool_counts_set_locked(struct umem_cache *cache, size_t npool, size_t nused)
 	struct import *import = cache->import;
 
 	lock_assert_held(&cache->slabs.lock);
-	__atomic_store_n(&import->npool, npool, __ATOMIC_RELAXED);
-	__atomic_store_n(&cache->slabs.nused, nused, __ATOMIC_RELAXED);
+	store_relaxed(&import->npool, npool);
+	store_relaxed(&cache->slabs.nused, nused);
 	if (npool < import->npool_low)
 		import->npool_low = npool;
 	umem_assert(import_check_locked(cache));
@@ -222,7 +224,7 @@ pool_counts_set_locked(struct umem_cache *cache, size_t npool, size_t nused)
 static size_t
 pool_size(const struct import *import)
 {
-	return __atomic_load_n(&import->npool, __ATOMIC_RELAXED);
+	return load_relaxed(&import->npool);
 }
 
 /* Takes up to n resources from the pool; returns how many. */
@@ -271,7 +273,7 @@ pool_reserve(struct umem_cache *cache, unsigned n)
 		pool_lock(cache);
 		want = import->nowned + n;
 		if (want > import->arrays.capacity && want <= arrays.capacity)
-			arrays_exchange_locked(import, &arrays);
+			arrays_exchange_locked(cache, &arrays);
 		fits = want <= import->arrays.capacity;
 		if (fits)
 			import->nowned = want;
@@ -301,8 +303,8 @@ transit_begin(struct import *import)
 static void
 transit_end(struct import *import, uint32_t began)
 {
-	umem_assert(began != cache_nforks ||
-		    __atomic_load_n(&import->ncalls, __ATOMIC_RELAXED) != 0);
+	umem_assert(
+	    began != cache_nforks || load_relaxed(&import->ncalls) != 0);
 	__atomic_add_fetch(&import->nends, 1, __ATOMIC_SEQ_CST);
 	if (began == cache_nforks)
 		__atomic_sub_fetch(&import->ncalls, 1, __ATOMIC_SEQ_CST);
@@ -351,7 +353,7 @@ import_call(struct umem_cache *cache, void **resources, unsigned n)
 	pool_unlock(cache);
 	/* As a constructor that refuses: no memory would change the answer. */
 	if (got == 0)
-		__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
+		add_relaxed(&cache->nrefused, 1);
 	return (unsigned)got;
 }
 
@@ -581,8 +583,11 @@ import_take_bulk(struct umem_cache *cache, void **resources, unsigned n)
 }
 
 static bool
-is_in_pool_locked(const struct import *import, const void *resource)
+is_in_pool_locked(const struct umem_cache *cache, const void *resource)
 {
+	const struct import *import = cache->import;
+
+	lock_assert_held(&cache->slabs.lock);
 	for (size_t i = 0; i < import->npool; i++)
 		if (import->arrays.pool[i] == resource)
 			return true;
@@ -599,7 +604,7 @@ first_bad_locked(struct umem_cache *cache, void *const *resources, unsigned n,
 	lock_assert_held(&cache->slabs.lock);
 	for (unsigned i = 0; import->checked && i < n; i++)
 		if (!held_remove(&import->arrays.held, resources[i])) {
-			*fault = is_in_pool_locked(import, resources[i])
+			*fault = is_in_pool_locked(cache, resources[i])
 				     ? SLAB_FREE
 				     : SLAB_FOREIGN;
 			return i;

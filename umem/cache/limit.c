@@ -90,7 +90,7 @@ limit_try_count(struct limit *limit, size_t n)
 	size_t held = __atomic_load_n(&limit->nheld, __ATOMIC_SEQ_CST);
 
 	do {
-		size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
+		size_t most = load_relaxed(&limit->most);
 
 		if (n > most || held > most - n)
 			return false;
@@ -103,8 +103,7 @@ limit_try_count(struct limit *limit, size_t n)
 static bool
 limit_try_take(struct limit *limit, size_t n)
 {
-	return __atomic_load_n(&limit->nwaiting, __ATOMIC_RELAXED) == 0 &&
-	       limit_try_count(limit, n);
+	return load_relaxed(&limit->nwaiting) == 0 && limit_try_count(limit, n);
 }
 
 /* Ends the wait of a request.  Its entry may be gone when this returns. */
@@ -116,9 +115,9 @@ waiter_end_locked(
 	umem_assert(waiter->state == WAITER_WAITS && state != WAITER_WAITS);
 	umem_assert(waiter->nforks == cache_nforks && limit->nwaiting != 0);
 	list_remove(&waiter->link);
-	__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
+	sub_relaxed(&limit->nwaiting, 1);
 	/* Release; pairs with waiter_state_get(). */
-	__atomic_store_n(&waiter->state, state, __ATOMIC_RELEASE);
+	store_release(&waiter->state, state);
 	/* A wake-up of a word that is no longer one of ours does no harm. */
 	os_futex_wake(&waiter->state, 1);
 }
@@ -142,7 +141,7 @@ limit_grant_locked(struct limit *limit)
 static void
 limit_refuse_large_locked(struct limit *limit)
 {
-	size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
+	size_t most = load_relaxed(&limit->most);
 	struct list *item = limit->waiting.next;
 
 	lock_assert_held(&limit_lock);
@@ -191,7 +190,7 @@ limit_grant(struct limit *limit)
 static enum waiter_state
 waiter_state_get(const struct waiter *waiter)
 {
-	return __atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE);
+	return load_acquire(&waiter->state);
 }
 
 static void
@@ -202,7 +201,7 @@ waiter_queue_up(struct limit *limit, struct waiter *waiter)
 	list_add_tail(&limit->waiting, &waiter->link);
 	__atomic_add_fetch(&limit->nwaiting, 1, __ATOMIC_SEQ_CST);
 	/* The limit may have changed since the request looked at it. */
-	if (waiter->n > __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
+	if (waiter->n > load_relaxed(&limit->most))
 		waiter_end_locked(limit, waiter, WAITER_TOO_MANY);
 	limit_grant_locked(limit);
 	umem_assert(limit_check_locked(limit));
@@ -219,7 +218,7 @@ waiter_give_up(struct limit *limit, struct waiter *waiter)
 	state = waiter_state_get(waiter);
 	if (state == WAITER_WAITS && waiter->nforks == cache_nforks) {
 		list_remove(&waiter->link);
-		__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
+		sub_relaxed(&limit->nwaiting, 1);
 		/* The next one may ask for less. */
 		limit_grant_locked(limit);
 		umem_assert(limit_check_locked(limit));
@@ -237,7 +236,7 @@ waiter_wait(struct limit *limit, size_t n, int32_t wait_ms)
 	enum waiter_state state;
 
 	waiter_queue_up(limit, &waiter);
-	__atomic_add_fetch(&limit->nwaits, 1, __ATOMIC_RELAXED);
+	add_relaxed(&limit->nwaits, 1);
 	while ((state = waiter_state_get(&waiter)) == WAITER_WAITS) {
 		uint64_t now = wait_ms < 0 ? 0 : os_exact_ns();
 
@@ -280,11 +279,10 @@ limit_count_off(struct limit *limit, size_t n)
 static bool
 is_warning_due(const struct limit *limit)
 {
-	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
+	size_t at = load_relaxed(&limit->warn_at);
 
-	return at != 0 &&
-	       __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED) >= at &&
-	       __atomic_load_n(&limit->warned, __ATOMIC_RELAXED) == 0;
+	return at != 0 && load_relaxed(&limit->nheld) >= at &&
+	       load_relaxed(&limit->warned) == 0;
 }
 
 /*
@@ -295,12 +293,11 @@ static bool
 limit_warn(umem_cache_t *cache, size_t n)
 {
 	struct limit *limit = &cache->limit;
-	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
+	size_t at = load_relaxed(&limit->warn_at);
 
-	if (at == 0 || (n < at && __atomic_load_n(&limit->nheld,
-				      __ATOMIC_RELAXED) < at - n))
+	if (at == 0 || (n < at && load_relaxed(&limit->nheld) < at - n))
 		return false;
-	if (__atomic_load_n(&limit->warned, __ATOMIC_RELAXED) != 0 ||
+	if (load_relaxed(&limit->warned) != 0 ||
 	    __atomic_exchange_n(&limit->warned, 1, __ATOMIC_RELAXED) != 0)
 		return false;
 	limit->warning(cache, cache->priv);
@@ -342,40 +339,37 @@ limit_warn_and_take(umem_cache_t *cache, size_t n)
 static void
 limit_rearm_warning(struct limit *limit, size_t held)
 {
-	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
+	size_t at = load_relaxed(&limit->warn_at);
 
-	if (at != 0 && held < at - at / 8 &&
-	    __atomic_load_n(&limit->warned, __ATOMIC_RELAXED) != 0)
-		__atomic_store_n(&limit->warned, 0, __ATOMIC_RELAXED);
+	if (at != 0 && held < at - at / 8 && load_relaxed(&limit->warned) != 0)
+		store_relaxed(&limit->warned, 0);
 }
 
 /* The request fails.  It may have warned of objects that it does not get. */
 static void
 limit_refuse(struct limit *limit)
 {
-	__atomic_add_fetch(&limit->nrefused, 1, __ATOMIC_RELAXED);
-	limit_rearm_warning(
-	    limit, __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED));
+	add_relaxed(&limit->nrefused, 1);
+	limit_rearm_warning(limit, load_relaxed(&limit->nheld));
 }
 
 int
 limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 {
 	struct limit *limit = &cache->limit;
-	int32_t wait_ms = __atomic_load_n(&limit->wait_ms, __ATOMIC_RELAXED);
+	int32_t wait_ms = load_relaxed(&limit->wait_ms);
 	int error = EAGAIN;
 
 	if (likely(limit_warn_and_take(cache, n)))
 		return 0;
-	probe_fire(umem, limit, cache->name, n,
-	    __atomic_load_n(&limit->most, __ATOMIC_RELAXED));
+	probe_fire(umem, limit, cache->name, n, load_relaxed(&limit->most));
 	if (limit->reached != NULL) {
 		limit->reached(cache, cache->priv);
 		if (limit_warn_and_take(cache, n))
 			return 0;
 	}
 	if (wait_ms != 0 && (flags & UMEM_NOWAIT) == 0 &&
-	    n <= __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
+	    n <= load_relaxed(&limit->most))
 		error = waiter_wait(limit, n, wait_ms);
 	if (error != 0)
 		limit_refuse(limit);
@@ -454,8 +448,7 @@ umem_cache_set_limit(umem_cache_t *cache, size_t n)
 {
 	if (!limit_is_counted(cache))
 		return -1;
-	__atomic_store_n(
-	    &cache->limit.most, n == 0 ? SIZE_MAX : n, __ATOMIC_RELAXED);
+	store_relaxed(&cache->limit.most, n == 0 ? SIZE_MAX : n);
 	lock_take(&limit_lock);
 	limit_refuse_large_locked(&cache->limit);
 	limit_grant_locked(&cache->limit);
@@ -473,7 +466,7 @@ umem_cache_set_limit_wait(umem_cache_t *cache, int ms)
 	}
 	if (!limit_is_counted(cache))
 		return -1;
-	__atomic_store_n(&cache->limit.wait_ms, ms, __ATOMIC_RELAXED);
+	store_relaxed(&cache->limit.wait_ms, ms);
 	return 0;
 }
 
@@ -484,8 +477,8 @@ umem_cache_set_warning(umem_cache_t *cache, size_t n)
 		errno = ENOTSUP;
 		return -1;
 	}
-	__atomic_store_n(&cache->limit.warn_at, n, __ATOMIC_RELAXED);
-	__atomic_store_n(&cache->limit.warned, 0, __ATOMIC_RELAXED);
+	store_relaxed(&cache->limit.warn_at, n);
+	store_relaxed(&cache->limit.warned, 0);
 	return 0;
 }
 
@@ -495,19 +488,19 @@ umem_cache_limits(
 {
 	const struct limit *limit = &cache->limit;
 	const struct cache_reserve *reserve = &cache->reserve;
-	size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
+	size_t most = load_relaxed(&limit->most);
 
 	if (out == NULL || bytes != sizeof(*out)) {
 		errno = EINVAL;
 		return -1;
 	}
 	*out = (struct umem_cache_limits){.limit = most == SIZE_MAX ? 0 : most,
-	    .in_use = __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED),
-	    .waiting = __atomic_load_n(&limit->nwaiting, __ATOMIC_RELAXED),
-	    .waits = __atomic_load_n(&limit->nwaits, __ATOMIC_RELAXED),
-	    .failures = __atomic_load_n(&limit->nrefused, __ATOMIC_RELAXED),
-	    .reserve = __atomic_load_n(&reserve->want, __ATOMIC_RELAXED),
-	    .ready = __atomic_load_n(&reserve->nready, __ATOMIC_RELAXED),
-	    .used = __atomic_load_n(&reserve->nused, __ATOMIC_RELAXED)};
+	    .in_use = load_relaxed(&limit->nheld),
+	    .waiting = load_relaxed(&limit->nwaiting),
+	    .waits = load_relaxed(&limit->nwaits),
+	    .failures = load_relaxed(&limit->nrefused),
+	    .reserve = load_relaxed(&reserve->want),
+	    .ready = load_relaxed(&reserve->nready),
+	    .used = load_relaxed(&reserve->nused)};
 	return 0;
 }

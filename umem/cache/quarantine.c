@@ -69,7 +69,7 @@ quarantine_swap(struct quarantine *q, void *p)
 	if (q->nslots == 0)
 		return p;
 	i = (size_t)random_below(&slot_random, q->nslots);
-	__atomic_store_n(&q->newest, i + 1, __ATOMIC_RELAXED);
+	store_relaxed(&q->newest, i + 1);
 	return __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
 }
 
@@ -80,7 +80,7 @@ quarantine_inspect(struct quarantine *q, size_t *at)
 
 	if (q->nslots == 0)
 		return NULL;
-	if (__atomic_load_n(&q->newest, __ATOMIC_RELAXED) != 0)
+	if (load_relaxed(&q->newest) != 0)
 		last = __atomic_exchange_n(&q->newest, 0, __ATOMIC_RELAXED);
 	*at = last != 0 ? last - 1
 			: __atomic_fetch_add(
@@ -116,7 +116,7 @@ quarantine_count(const struct quarantine *q)
 	size_t n = 0;
 
 	for (size_t i = 0; i < q->nslots; i++)
-		if (__atomic_load_n(&q->slot[i], __ATOMIC_RELAXED) != NULL)
+		if (load_relaxed(&q->slot[i]) != NULL)
 			n++;
 	return n;
 }

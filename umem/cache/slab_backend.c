@@ -19,7 +19,7 @@ static cold_path void
 refuse_chunk(struct umem_cache *cache, void *chunk)
 {
 	slab_give_raw(&cache->slabs, chunk);
-	__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
+	add_relaxed(&cache->nrefused, 1);
 }
 
 static bool
@@ -93,7 +93,7 @@ flush_large_classes(void)
 		if (cache == NULL || !cache->has_magazines ||
 		    magazine_rounds_estimate(&cache->mag) == 0)
 			continue;
-		magazine_take_near(&cache->mag, &chain);
+		magazine_take_own(&cache->mag, &chain);
 		cache_flush(cache, chain);
 		slab_reap(&cache->slabs, 0);
 	}

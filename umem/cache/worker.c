@@ -44,7 +44,7 @@ worker_end(void)
 	/* The turn of a worker that has forked in a callback ended then. */
 	if (!worker_is_self())
 		return;
-	__atomic_store_n(&worker, 0, __ATOMIC_RELEASE);
+	store_release(&worker, 0);
 	__atomic_add_fetch(&worker_nends, 1, __ATOMIC_RELEASE);
 	os_futex_wake(&worker_nends, INT32_MAX);
 }
@@ -55,14 +55,14 @@ worker_end(void)
 bool
 worker_is_self(void)
 {
-	return __atomic_load_n(&worker, __ATOMIC_RELAXED) == worker_self();
+	return load_relaxed(&worker) == worker_self();
 }
 
 bool
 worker_await(uint64_t most_ns)
 {
-	uint32_t seen = __atomic_load_n(&worker_nends, __ATOMIC_ACQUIRE);
-	uintptr_t present = __atomic_load_n(&worker, __ATOMIC_RELAXED);
+	uint32_t seen = load_acquire(&worker_nends);
+	uintptr_t present = load_relaxed(&worker);
 
 	if (present == worker_self())
 		return false;

@@ -15,9 +15,9 @@
  * callers ask the page map first.  An address that was freed twice, with a
  * reuse between, has two bufctls, and the newer one counts.
  *
- * Locking: each ring has a lock, a leaf.  A pointer in a ring is stored with
- * release order, after the bufctl is complete, so a tool that stops the process
- * anywhere reads complete bufctls.
+ * Locking: each ring has a lock, under which no other is taken.  A pointer in a
+ * ring is stored with release order, after the bufctl is complete, so a tool
+ * that stops the process anywhere reads complete bufctls.
  */
 #include "umem/debug/described.h"
 #include "umem/debug/freed.h"

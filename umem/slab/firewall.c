@@ -46,7 +46,7 @@ firewall_layout(struct slab_layout *layout, size_t size)
 static vmem_t *
 firewall_arena(void)
 {
-	vmem_t *published = __atomic_load_n(&arena, __ATOMIC_ACQUIRE), *created;
+	vmem_t *published = load_acquire(&arena), *created;
 
 	if (published != NULL)
 		return published;

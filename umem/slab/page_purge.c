@@ -205,7 +205,7 @@ page_purge(struct slab_store *store, size_t limit)
 	 * The number of slabs to purge is limited.  Otherwise a purge might not
 	 * end while other threads free.
 	 */
-	uint32_t left = __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED);
+	uint32_t left = load_relaxed(&store->nslabs);
 	size_t purged = 0;
 
 	/*

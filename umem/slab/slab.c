@@ -196,8 +196,7 @@ nslabs_add_locked(struct slab_store *store, int n)
 {
 	lock_assert_held(&store->lock);
 	umem_assert(n >= 0 || store->nslabs >= (uint32_t)-n);
-	__atomic_store_n(
-	    &store->nslabs, store->nslabs + (uint32_t)n, __ATOMIC_RELAXED);
+	store_relaxed(&store->nslabs, store->nslabs + (uint32_t)n);
 }
 
 size_t
@@ -287,9 +286,9 @@ slab_colour_next(struct slab_store *store)
 	if (unlikely(store->layout.colour_step == 0))
 		return store->layout.colour_max;
 
-	colour = __atomic_load_n(&store->colour, __ATOMIC_RELAXED);
-	__atomic_store_n(&store->colour,
-	    slab_layout_next_colour(&store->layout, colour), __ATOMIC_RELAXED);
+	colour = load_relaxed(&store->colour);
+	store_relaxed(
+	    &store->colour, slab_layout_next_colour(&store->layout, colour));
 	return colour;
 }
 
@@ -415,8 +414,7 @@ slab_register_locked(struct slab_store *store, struct slab *slab)
 	store->nempty++;
 	nslabs_add_locked(store, 1);
 	nraw_add_locked(store, slab->nraw);
-	__atomic_store_n(
-	    &store->ncreated, store->ncreated + 1, __ATOMIC_RELAXED);
+	store_relaxed(&store->ncreated, store->ncreated + 1);
 	if (store->source != NULL)
 		slab_hash_put_locked(store, slab);
 }
@@ -556,11 +554,10 @@ slab_lock_counted(struct slab_store *store)
 {
 	if (unlikely(!lock_try(&store->lock))) {
 		/* Relaxed: the count only affects the size of magazines. */
-		__atomic_add_fetch(&store->ncontended, 1, __ATOMIC_RELAXED);
+		add_relaxed(&store->ncontended, 1);
 		lock_take(&store->lock);
 	}
-	__atomic_store_n(
-	    &store->nacquired, store->nacquired + 1, __ATOMIC_RELAXED);
+	store_relaxed(&store->nacquired, store->nacquired + 1);
 }
 
 /*
@@ -727,14 +724,13 @@ slab_store_end(struct slab_store *store)
 size_t
 slab_used(struct slab_store *store)
 {
-	return __atomic_load_n(&store->nused, __ATOMIC_RELAXED);
+	return load_relaxed(&store->nused);
 }
 
 size_t
 slab_total(struct slab_store *store)
 {
-	return (size_t)__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) *
-	       store->layout.nchunks;
+	return (size_t)load_relaxed(&store->nslabs) * store->layout.nchunks;
 }
 
 DESCRIBE(DESCRIBED_SLABS);

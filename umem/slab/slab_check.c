@@ -35,8 +35,7 @@ slab_is_consistent(const struct slab_store *store, const struct slab *slab,
 		if (store->constructs)
 			nraw +=
 			    bit_count(slab->bits[w] &
-				      ~__atomic_load_n(&slab->bits[nwords + w],
-					  __ATOMIC_RELAXED));
+				      ~load_relaxed(&slab->bits[nwords + w]));
 	}
 	counts->nfree += nfree;
 	counts->nraw += nraw;

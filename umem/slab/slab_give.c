@@ -430,10 +430,7 @@ slab_round_fault(struct slab_store *store, void *p)
 	if (fault != SLAB_FINE)
 		return fault;
 	/* Relaxed: see "Races of slab_round_fault()". */
-	if ((__atomic_load_n(&slab->bits[i / 64], __ATOMIC_RELAXED) >>
-		    (i % 64) &
-		1) == 0)
+	if ((load_relaxed(&slab->bits[i / 64]) >> (i % 64) & 1) == 0)
 		return SLAB_FINE;
-	return i >= __atomic_load_n(&slab->high, __ATOMIC_RELAXED) ? SLAB_NEVER
-								   : SLAB_FREE;
+	return i >= load_relaxed(&slab->high) ? SLAB_NEVER : SLAB_FREE;
 }

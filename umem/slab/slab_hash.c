@@ -113,7 +113,7 @@ slab_hash_replace_locked(
 	if (size <= oldsize)
 		return chains;
 	store->hash = chains;
-	__atomic_store_n(&store->hash_size, size, __ATOMIC_RELAXED);
+	store_relaxed(&store->hash_size, size);
 	for (uint32_t i = 0; i < oldsize; i++)
 		while (old[i] != NULL) {
 			struct slab *slab = old[i];
@@ -150,11 +150,10 @@ slab_hash_grow(struct slab_store *store, uint32_t oldsize)
 bool
 slab_hash_ready(struct slab_store *store)
 {
-	uint32_t size = __atomic_load_n(&store->hash_size, __ATOMIC_RELAXED);
+	uint32_t size = load_relaxed(&store->hash_size);
 
 	umem_assert(store->source != NULL);
-	if (size != 0 &&
-	    __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) <= 2 * size)
+	if (size != 0 && load_relaxed(&store->nslabs) <= 2 * size)
 		return true;
 	return slab_hash_grow(store, size);
 }

@@ -116,8 +116,7 @@ nraw_add_locked(struct slab_store *store, long n)
 {
 	lock_assert_held(&store->lock);
 	umem_assert(n >= 0 || store->nraw >= (size_t)-n);
-	__atomic_store_n(
-	    &store->nraw, store->nraw + (size_t)n, __ATOMIC_RELAXED);
+	store_relaxed(&store->nraw, store->nraw + (size_t)n);
 }
 
 static inline void
@@ -125,8 +124,7 @@ nused_add_locked(struct slab_store *store, long n)
 {
 	lock_assert_held(&store->lock);
 	umem_assert(n >= 0 || store->nused >= (size_t)-n);
-	__atomic_store_n(
-	    &store->nused, store->nused + (size_t)n, __ATOMIC_RELAXED);
+	store_relaxed(&store->nused, store->nused + (size_t)n);
 }
 
 /*
@@ -136,7 +134,8 @@ nused_add_locked(struct slab_store *store, long n)
 static inline void
 bits_set_locked(struct slab *slab, unsigned w, uint64_t bits)
 {
-	__atomic_store_n(&slab->bits[w], bits, __ATOMIC_RELAXED);
+	lock_assert_held(&slab->store->lock);
+	store_relaxed(&slab->bits[w], bits);
 }
 
 /* slab_store_check() for a caller that holds the lock. */

@@ -61,15 +61,14 @@ slab_want_retire_locked(struct slab_store *store, unsigned keep)
 	lock_assert_held(&store->lock);
 	/* Atomic, since slab_retire_wanted() reads without the lock. */
 	if (keep < slab_retire_wanted(store))
-		__atomic_store_n(
-		    &store->retire_wanted, keep + 1, __ATOMIC_RELAXED);
+		store_relaxed(&store->retire_wanted, keep + 1);
 }
 
 unsigned
 slab_retire_wanted(const struct slab_store *store)
 {
 	/* 0 becomes UINT_MAX. */
-	return __atomic_load_n(&store->retire_wanted, __ATOMIC_RELAXED) - 1;
+	return load_relaxed(&store->retire_wanted) - 1;
 }
 
 /* Atomic, since slab_nready() reads without the lock. */
@@ -78,8 +77,7 @@ nretired_add_locked(struct slab_store *store, int n)
 {
 	lock_assert_held(&store->lock);
 	umem_assert(n >= 0 || store->nretired >= (uint32_t)-n);
-	__atomic_store_n(
-	    &store->nretired, store->nretired + (uint32_t)n, __ATOMIC_RELAXED);
+	store_relaxed(&store->nretired, store->nretired + (uint32_t)n);
 }
 
 static void
@@ -101,7 +99,7 @@ slab_retire(struct slab_store *store, unsigned keep)
 
 	lock_take(&store->lock);
 	if (keep <= slab_retire_wanted(store))
-		__atomic_store_n(&store->retire_wanted, 0, __ATOMIC_RELAXED);
+		store_relaxed(&store->retire_wanted, 0);
 	/* 0 is no batch. */
 	if (store->nempty > keep && ++store->last_batch == 0)
 		store->last_batch = 1;

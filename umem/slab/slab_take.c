@@ -65,8 +65,7 @@ slab_free_bits(const struct slab_store *store, const struct slab *slab,
 
 	if (!store->constructs)
 		return slab->bits[w];
-	constructed = __atomic_load_n(
-	    &slab->bits[slab_nwords(store) + w], __ATOMIC_RELAXED);
+	constructed = load_relaxed(&slab->bits[slab_nwords(store) + w]);
 	return slab->bits[w] & (raw ? ~constructed : constructed);
 }
 
@@ -94,7 +93,7 @@ claim_take_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
 	claims->nchunks += claim->n;
 	last = w * 64 + highbit(claim->mask);
 	if (slab->high <= last)
-		__atomic_store_n(&slab->high, last + 1, __ATOMIC_RELAXED);
+		store_relaxed(&slab->high, last + 1);
 	if (unlikely(slab->purged_parts != 0))
 		page_purge_touch_locked(store, slab, last);
 }
@@ -169,13 +168,11 @@ size_t
 slab_nready(const struct slab_store *store)
 {
 	size_t total =
-	    (size_t)__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) *
-	    store->layout.nchunks;
+	    (size_t)load_relaxed(&store->nslabs) * store->layout.nchunks;
 	size_t retired =
-	    (size_t)__atomic_load_n(&store->nretired, __ATOMIC_RELAXED) *
-	    store->layout.nchunks;
-	size_t used = __atomic_load_n(&store->nused, __ATOMIC_RELAXED);
-	size_t raw = __atomic_load_n(&store->nraw, __ATOMIC_RELAXED);
+	    (size_t)load_relaxed(&store->nretired) * store->layout.nchunks;
+	size_t used = load_relaxed(&store->nused);
+	size_t raw = load_relaxed(&store->nraw);
 
 	/*
 	 * Because the four are read without the lock, they need not be

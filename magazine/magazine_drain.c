@@ -1,0 +1,147 @@
+/*
+ * magazine_drain.c - empties magazines and depots, for a reap or an update
+ *
+ * Every function here returns a chain of magazines, whose rounds the caller
+ * flushes to the slabs.
+ */
+#include "magazine/magazine_inner.h"
+#include "magazine/shards.h"
+#include "magazine/sizes.h"
+
+bool
+magazine_drain(struct magazine_layer *layer, struct magazine **chain)
+{
+	bool all;
+
+	*chain = NULL;
+	all = cpu_drain(layer->hot, layer->cold, NULL, chain);
+	shards_take(layer, depot_take_all, chain);
+	return all;
+}
+
+/* Add all magazines of the depot to a chain, for cpu_drain_all(). */
+static void
+take_depots(void *layer, struct magazine **chain)
+{
+	shards_take(layer, depot_take_all, chain);
+}
+
+bool
+magazine_drain_all(struct magazine_layer *layer, struct magazine **chain)
+{
+	*chain = NULL;
+	return cpu_drain_all(
+	    layer->hot, layer->cold, take_depots, layer, chain);
+}
+
+size_t
+magazine_rounds_estimate(struct magazine_layer *layer)
+{
+	return cpu_rounds_estimate(layer->hot) +
+	       shards_nfull(layer) * load_relaxed(&layer->rounds);
+}
+
+/* Move both magazines of an owned header to an empty chain. */
+static void
+take_both(struct cpu_owned *own, struct magazine **chain)
+{
+	struct cpu_cold *cold = own->cold;
+
+	if (cold->loaded != NULL) {
+		cold->loaded->nrounds = own->nrounds;
+		cold->loaded->next = NULL;
+		*chain = cold->loaded;
+	}
+	if (cold->previous != NULL) {
+		cold->previous->next = *chain;
+		*chain = cold->previous;
+	}
+	cold->loaded = cold->previous = NULL;
+	own->nrounds = 0;
+}
+
+void
+magazine_take_own(struct magazine_layer *layer, struct magazine **chain)
+{
+	struct cpu_owned own;
+
+	*chain = NULL;
+	if (cpu_acquire(layer->hot, layer->cold, &own)) {
+		take_both(&own, chain);
+		layer_release(layer, &own, /* mark_newest */ false);
+	}
+	shards_take(layer, depot_take_all, chain);
+}
+
+void
+magazine_take_own_idle(
+    struct magazine_layer *layer, struct magazine **chain, unsigned *nseen)
+{
+	struct cpu_owned own;
+	unsigned n;
+
+	*chain = NULL;
+	if (!cpu_acquire(layer->hot, layer->cold, &own))
+		return;
+	n = own.nrounds;
+	if (own.cold->previous != NULL)
+		n += own.cold->previous->nrounds;
+	if (n != 0 && n == *nseen) {
+		take_both(&own, chain);
+		n = 0;
+	}
+	*nseen = n;
+	layer_release(layer, &own, /* mark_newest */ false);
+}
+
+/* Have magazines been exchanged on this header since the last update? */
+static bool
+is_busy(struct cpu_cold *cold)
+{
+	uint32_t moved = cold->nloads + cold->nunloads;
+	bool busy = moved != cold->moved_at_update;
+
+	cold->moved_at_update = moved;
+	return busy;
+}
+
+void
+magazine_idle(struct magazine_layer *layer, struct magazine **chain)
+{
+	*chain = NULL;
+	/* Most depots are empty; avoid their locks. */
+	if (shards_nfull(layer) != 0)
+		shards_take(layer, depot_take_surplus, chain);
+}
+
+size_t
+magazine_in_depot(struct magazine_layer *layer)
+{
+	return shards_nfull(layer) * load_relaxed(&layer->rounds) *
+	       layer->object_bytes;
+}
+
+void
+magazine_empty_depot(struct magazine_layer *layer, struct magazine **chain)
+{
+	*chain = NULL;
+	shards_take(layer, depot_take_all, chain);
+}
+
+void
+magazine_update(struct magazine_layer *layer, struct lock_counts behind,
+    struct magazine **chain)
+{
+	bool surplus;
+
+	*chain = NULL;
+	cpu_drain(layer->hot, layer->cold, is_busy, chain);
+	surplus = shards_take(layer, depot_take_surplus, chain);
+	if (!sizes_grow_if_met(layer, behind)) {
+		if (*chain != NULL && shards_nfull(layer) == 0)
+			magazine_shrink(layer);
+		sizes_return_budget(layer);
+	}
+	if (surplus)
+		sizes_shrink_depot(layer);
+}
