@@ -15,7 +15,7 @@ import sys
 
 BUDGETS = [
     (('umem', 'magazine', 'vmem'), 32000),
-    (('tools/inspect',), 17100),
+    (('tools/inspect',), 17000),
 ]
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 

@@ -45,6 +45,13 @@ order_numbers(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
+/* Returns the order of two items by their first member, a uint64_t. */
+static inline int
+order_first_words(const void *a, const void *b)
+{
+	return order_numbers(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
 /* --force: take as much memory as needed, even if that seems too much. */
 extern bool alloc_forced;
 

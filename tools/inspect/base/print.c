@@ -185,7 +185,7 @@ print_call_site(size_t used, const char *name, const char *callers)
 }
 
 static void
-put_text(const char *text)
+put_string(const char *text)
 {
 	putchar('"');
 	for (; *text != '\0'; text++) {
@@ -212,7 +212,7 @@ put_key(const char *key)
 		printf("\n%*s", (int)(2 * depth), "");
 	first = false;
 	if (key != NULL) {
-		put_text(key);
+		put_string(key);
 		fputs(": ", stdout);
 	}
 }
@@ -248,7 +248,7 @@ void
 json_text(const char *key, const char *text)
 {
 	put_key(key);
-	put_text(text);
+	put_string(text);
 }
 
 void

@@ -36,7 +36,7 @@ struct selection {
 };
 
 static const char *
-state_of(const struct model *model, const struct selection *s,
+record_state(const struct model *model, const struct selection *s,
     const struct audit *audit)
 {
 	if (s->source->state != NULL)
@@ -56,13 +56,14 @@ has_frame(struct model *model, const struct audit *audit, const char *name)
 }
 
 static bool
-is_wanted(struct model *model, const struct selection *s, const struct audit *a)
+record_is_wanted(
+    struct model *model, const struct selection *s, const struct audit *a)
 {
 	return (s->address == 0 || s->address == a->addr ||
 		   s->address - a->addr < a->size) &&
 	       (s->thread == 0 || s->thread == a->thread) &&
 	       (s->state == NULL ||
-		   strcmp(s->state, state_of(model, s, a)) == 0) &&
+		   strcmp(s->state, record_state(model, s, a)) == 0) &&
 	       (s->caller == NULL || has_frame(model, a, s->caller));
 }
 
@@ -71,7 +72,7 @@ collect(struct model *model, const struct audit *audit, void *arg)
 {
 	struct selection *s = arg;
 
-	if (is_wanted(model, s, audit)) {
+	if (record_is_wanted(model, s, audit)) {
 		ARRAY_GROW(s->audit, s->n, s->capacity);
 		s->audit[s->n++] = *audit;
 	}
@@ -99,12 +100,12 @@ print_record(
 	if (json_wanted) {
 		json_open(NULL, '{');
 		audit_json(model, a);
-		json_text("state", state_of(model, s, a));
+		json_text("state", record_state(model, s, a));
 		json_close();
 		return;
 	}
 	printf("%13.6f %-9s %12lx %9lu %7lu %s %s\n", age,
-	    state_of(model, s, a), a->addr, a->size, a->thread,
+	    record_state(model, s, a), a->addr, a->size, a->thread,
 	    audit_cache_name(model, a), audit_caller(model, a));
 	if (s->stacks)
 		audit_say_transactions(model, a);
@@ -144,7 +145,7 @@ state_option(const char *command, const char *name)
 }
 
 static void
-parse_options(int argc, char **argv, struct selection *s)
+parse_log_options(int argc, char **argv, struct selection *s)
 {
 	int letter;
 
@@ -179,7 +180,7 @@ command_log(int argc, char **argv)
 	struct selection s = {.source = &sources[0]};
 	struct model *model;
 
-	parse_options(argc, argv, &s);
+	parse_log_options(argc, argv, &s);
 	model = snapshot_open(
 	    only_argument(argc, argv), s.source->name != NULL ? MODEL_LOGS : 0);
 	if (s.source->name != NULL)

@@ -94,7 +94,7 @@ print_caches(const struct usage *usage, const struct metric_family *family,
 }
 
 static void
-print_process(const struct usage *u, const struct metric_family *family,
+print_value(const struct usage *u, const struct metric_family *family,
     const char *labels)
 {
 	struct umem_stats figures = {.mapped_bytes = u->heap + u->own,
@@ -137,7 +137,7 @@ print_family(const struct processes *all, const struct metric_family *family,
 		if (is_of_cache)
 			print_caches(&p->usage, family, labels);
 		else
-			print_process(&p->usage, family, labels);
+			print_value(&p->usage, family, labels);
 	}
 }
 
@@ -192,7 +192,7 @@ end_file(const char *path, char *new)
 }
 
 static void
-parse_options(int argc, char **argv, struct metrics_options *options)
+parse_metrics_options(int argc, char **argv, struct metrics_options *options)
 {
 	static const struct option longs[] = {COMMON_OPTIONS,
 	    {"all", no_argument, NULL, OPTION_ALL},
@@ -224,7 +224,7 @@ command_metrics(int argc, char **argv)
 	struct processes all = {0};
 	char *new = NULL;
 
-	parse_options(argc, argv, &options);
+	parse_metrics_options(argc, argv, &options);
 	if (options.all)
 		processes_find(&all);
 	for (int i = optind; i < argc; i++)

@@ -101,7 +101,7 @@ processes_find(struct processes *all)
 }
 
 static void
-print_json(const struct processes *all)
+processes_json(const struct processes *all)
 {
 	json_open(NULL, '{');
 	json_open("processes", '[');
@@ -130,7 +130,7 @@ command_ps(int argc, char **argv)
 	expect_arguments(argc, argv, 0, 0);
 	processes_find(&all);
 	if (json_wanted) {
-		print_json(&all);
+		processes_json(&all);
 		return EXIT_OK;
 	}
 	printf("%7s %8s %8s %8s %8s  %s\n", "PID", "RSS", "IN USE", "CACHED",

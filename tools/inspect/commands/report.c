@@ -322,7 +322,7 @@ json_rows(struct sites *sites, const char *kind)
 }
 
 static void
-print_json(const struct model *model)
+report_json(const struct model *model)
 {
 	json_open(NULL, '{');
 	json_open(rows.are_leaks ? "leaks" : "users", '[');
@@ -358,7 +358,7 @@ print_form(struct model *model, const struct report_options *options)
 	else if (options->form == OPTION_PPROF)
 		pprof_write(&rows);
 	else if (json_wanted)
-		print_json(model);
+		report_json(model);
 	else
 		print_tables(model, options);
 }
@@ -391,7 +391,7 @@ check_form(const char *command, int form)
 }
 
 static void
-parse_options(int argc, char **argv, struct report_options *options)
+parse_report_options(int argc, char **argv, struct report_options *options)
 {
 	static const struct option longs[] = {COMMON_OPTIONS,
 	    {"folded", no_argument, NULL, OPTION_FOLDED},
@@ -434,7 +434,7 @@ command_leaks(int argc, char **argv)
 {
 	struct report_options options = {.of_leaks = true};
 
-	parse_options(argc, argv, &options);
+	parse_report_options(argc, argv, &options);
 	return report_print(
 	    snapshot_open(only_argument(argc, argv), MODEL_POINTERS), &options);
 }
@@ -444,7 +444,7 @@ command_users(int argc, char **argv)
 {
 	struct report_options options = {0};
 
-	parse_options(argc, argv, &options);
+	parse_report_options(argc, argv, &options);
 	expect_arguments(argc, argv, 1, INT_MAX);
 	options.caches = argv + optind + 1;
 	options.ncaches = argc - optind - 1;

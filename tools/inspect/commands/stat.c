@@ -40,28 +40,28 @@ json_larges(const struct model *model, const char *key, bool samples,
 }
 
 static void
-json_layers(struct model *model, size_t domain)
+json_groups(struct model *model, size_t domain)
 {
 	assert(domain < model->ndomains);
 	json_open("caches", '[');
-	for (size_t i = 0; i < model->nlayers; i++) {
-		const struct waiting_layer *layer = &model->layers[i];
+	for (size_t i = 0; i < model->ngroups; i++) {
+		const struct waiting_group *group = &model->groups[i];
 
-		if (layer->domain != domain)
+		if (group->domain != domain)
 			continue;
 		json_open(NULL, '{');
-		json_text("name", model_layer_name(model, layer));
-		if (layer->cache != 0)
-			json_address("address", layer->cache);
-		json_number("waiting", layer->nwaiting);
-		json_number("memory", layer->bytes);
+		json_text("name", model_group_name(model, group));
+		if (group->cache != 0)
+			json_address("address", group->cache);
+		json_number("waiting", group->nwaiting);
+		json_number("memory", group->bytes);
 		json_close();
 	}
 	json_close();
 }
 
 void
-stat_json_domains(struct model *model, bool layers)
+stat_json_domains(struct model *model, bool groups)
 {
 	json_open("rcu", '[');
 	for (size_t i = 0; i < model->ndomains; i++) {
@@ -75,8 +75,8 @@ stat_json_domains(struct model *model, bool layers)
 		json_number("released", d->nreleased);
 		json_bool("in_grace_period", d->in_grace);
 		json_bool("broken", d->broken);
-		if (layers)
-			json_layers(model, i);
+		if (groups)
+			json_groups(model, i);
 		json_close();
 	}
 	json_close();
@@ -117,7 +117,7 @@ has_limits(const struct cache *c)
 
 /* Prints a table of the caches with a limit or reserve, if there are any. */
 static void
-print_limits(const struct model *model)
+print_cache_limits(const struct model *model)
 {
 	bool any = false;
 
@@ -218,13 +218,13 @@ print_waiting(struct model *model)
 
 		printf("%-25s %9lu %9s %9lu %9lu\n", model_flavour(model, d),
 		    d->nwaiting, size_text(d->bytes), d->ngraces, d->nreleased);
-		for (size_t j = 0; j < model->nlayers; j++) {
-			const struct waiting_layer *layer = &model->layers[j];
+		for (size_t j = 0; j < model->ngroups; j++) {
+			const struct waiting_group *group = &model->groups[j];
 
-			if (layer->domain == i)
+			if (group->domain == i)
 				printf("  %-23s %9lu %9s\n",
-				    model_layer_name(model, layer),
-				    layer->nwaiting, size_text(layer->bytes));
+				    model_group_name(model, group),
+				    group->nwaiting, size_text(group->bytes));
 		}
 	}
 }
@@ -240,7 +240,7 @@ print_stat(struct model *model, const struct usage *usage)
 	print_larges(model, "[large blocks]", /* samples */ false, usage->large,
 	    usage->nlarge_failed);
 	print_larges(model, "[samples]", /* samples */ true, usage->samples, 0);
-	print_limits(model);
+	print_cache_limits(model);
 	print_waiting(model);
 	printf("\n%-25s %9s %10s %9s %9s %6s\n", "ARENA", "IN USE", "TOTAL",
 	    "IMPORTED", "ALLOCS", "FAILED");
@@ -260,7 +260,7 @@ json_stat(struct model *model, const struct usage *usage)
 	json_larges(model, "large", /* samples */ false, usage->large,
 	    usage->nlarge_failed);
 	json_larges(model, "samples", /* samples */ true, usage->samples, 0);
-	stat_json_domains(model, /* layers */ true);
+	stat_json_domains(model, /* groups */ true);
 	json_open("arenas", '[');
 	for (size_t i = 0; i < model->narenas; i++)
 		json_arena(model, &model->arenas[i]);

@@ -5,7 +5,7 @@
 #include "tools/inspect/model/model.h"
 
 /* Prints a JSON array of the RCU flavours. */
-void stat_json_domains(struct model *model, bool layers);
+void stat_json_domains(struct model *model, bool groups);
 
 /* Prints the tables of umem stat. */
 void stat_report(struct model *model);

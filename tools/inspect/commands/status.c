@@ -234,7 +234,7 @@ json_status(struct model *model, const struct target_options *options,
 	json_bool("probes", layout_value(model->layout, L_PROBES_BUILT) != 0);
 	json_number("samples", usage->nsamples);
 	json_number("wrong_sizes", usage->nwrong_sizes);
-	stat_json_domains(model, /* layers */ false);
+	stat_json_domains(model, /* groups */ false);
 	messages_json(model, "messages");
 	json_close();
 }

@@ -216,7 +216,7 @@ sort_value(const struct row *row)
 }
 
 static int
-order_rows(const void *a, const void *b)
+order_caches(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 	double p = sort_value(x), q = sort_value(y);
@@ -249,7 +249,7 @@ rows_make(const struct top *top, size_t *n)
 		    top, "[other arenas]", u->arenas, top->first.arenas);
 	order_wanted = top->sort;
 	if (*n != 0)
-		qsort(rows, *n, sizeof(*rows), order_rows);
+		qsort(rows, *n, sizeof(*rows), order_caches);
 	return rows;
 }
 
@@ -311,7 +311,7 @@ add_cells(const char *name, const char *const *texts)
 }
 
 static void
-add_row(const struct row *row)
+add_cache(const struct row *row)
 {
 	const char *texts[array_size(columns)] = {size_text(row->memory),
 	    size_text(row->in_use), size_text(row->cached),
@@ -345,7 +345,7 @@ add_caches(const struct top *top, size_t rows)
 	rows = rows > 1 ? rows - 1 : 0;
 	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
 	for (size_t i = 0; i < shown; i++)
-		add_row(&row[i]);
+		add_cache(&row[i]);
 	if (shown < n && rows > 0)
 		line_add("%zu more caches", n - shown);
 	free(row);

@@ -46,7 +46,7 @@ struct subject {
 };
 
 static uint64_t
-value_of(const struct model *model, enum layout_entry entry)
+constant_of(const struct model *model, enum layout_entry entry)
 {
 	return layout_value(model->layout, entry);
 }
@@ -58,12 +58,12 @@ checks_of(const struct model *model, const struct cache *c)
 	bool tagged = layout_get(l, c->record, L_CACHE_TAGGED) != 0;
 	struct checks checks = {
 	    .tag_offset = layout_get(l, c->record, L_CACHE_TAG_OFFSET),
-	    .tag_bytes = tagged ? value_of(model, L_TAG_BYTES) : 0,
+	    .tag_bytes = tagged ? constant_of(model, L_TAG_BYTES) : 0,
 	    .padding = c->chunk,
 	    .checks_slack = layout_get(l, c->record, L_CACHE_CHECKS_SLACK) != 0,
 	    .pattern_bytes = layout_get(l, c->record, L_CACHE_PATTERN_BYTES),
 	    .free_pattern = layout_get(l, c->record, L_CACHE_FREE_PATTERN),
-	    .end_byte = (unsigned char)value_of(model, L_PATTERN_END)};
+	    .end_byte = (unsigned char)constant_of(model, L_PATTERN_END)};
 
 	if (tagged)
 		checks.padding = checks.tag_offset + checks.tag_bytes;
@@ -126,10 +126,10 @@ redzone_fault(const struct subject *subject)
 {
 	const struct model *model = subject->model;
 	uint64_t redzone = redzone_of(subject);
-	uint64_t expected = value_of(model, L_PATTERN_REDZONE);
-	uint32_t size =
-	    (uint32_t)(value_of(model, L_REDZONE_FACTOR) * subject->audit.size +
-		       value_of(model, L_REDZONE_ADDEND));
+	uint64_t expected = constant_of(model, L_PATTERN_REDZONE);
+	uint32_t size = (uint32_t)(constant_of(model, L_REDZONE_FACTOR) *
+				       subject->audit.size +
+				   constant_of(model, L_REDZONE_ADDEND));
 
 	if ((uint32_t)redzone != (uint32_t)expected ||
 	    (subject->cache->class == 0 && redzone != expected))
@@ -170,7 +170,8 @@ free_fault(const struct subject *subject, uint64_t *where)
 		}
 	if (checks->tag_bytes == 0)
 		return NULL;
-	if (redzone_of(subject) != value_of(subject->model, L_PATTERN_REDZONE))
+	if (redzone_of(subject) !=
+	    constant_of(subject->model, L_PATTERN_REDZONE))
 		return "seems to have a corrupt redzone pattern";
 	fault = tag_fault(subject, L_BUFTAG_FREE);
 	return fault != NULL ? fault : padding_fault(subject, where);

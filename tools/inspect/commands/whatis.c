@@ -133,21 +133,21 @@ say_found(
 
 static void
 say_chunk(
-    struct model *model, uint64_t at, const struct place *place, bool stack)
+    struct model *model, uint64_t at, const struct block *block, bool stack)
 {
-	const struct cache *c = &model->caches[place->slab->cache];
+	const struct cache *c = &model->caches[block->slab->cache];
 	struct found found = {.kind = "object",
-	    .start = place->start,
+	    .start = block->start,
 	    .size = c->bufsize,
 	    .size_text = "",
 	    .cache = c->name,
-	    .slab = place->slab->at,
-	    .domain = model_waits_for(model, place->start)};
+	    .slab = block->slab->at,
+	    .domain = model_waits_for(model, block->start)};
 
 	found.state =
-	    chunk_state(model, c, place->slab, place->chunk, found.domain);
+	    chunk_state(model, c, block->slab, block->chunk, found.domain);
 	found.has_record =
-	    audit_of_chunk(model, place->slab, place->chunk, &found.audit);
+	    audit_of_chunk(model, block->slab, block->chunk, &found.audit);
 	say_found(model, at, &found, stack);
 }
 
@@ -170,46 +170,46 @@ say_freed(struct model *model, uint64_t at, bool stack)
 
 static void
 say_large(
-    struct model *model, uint64_t at, const struct place *place, bool stack)
+    struct model *model, uint64_t at, const struct block *block, bool stack)
 {
 	struct found found = {.kind = "large block",
-	    .start = place->start,
-	    .size = place->bytes,
-	    .size_text = xprint(", %lu bytes", place->bytes),
+	    .start = block->start,
+	    .size = block->bytes,
+	    .size_text = xprint(", %lu bytes", block->bytes),
 	    .cache = "umem_oversize",
-	    .domain = place->large->waits ? model_waits_for(model, place->start)
+	    .domain = block->large->waits ? model_waits_for(model, block->start)
 					  : NULL};
 
 	found.state = found.domain != NULL ? WAITING : ALLOCATED;
-	found.has_record = audit_of_large(model, place->large, &found.audit);
+	found.has_record = audit_of_large(model, block->large, &found.audit);
 	say_found(model, at, &found, stack);
 }
 
 static bool
 is_in_buffer(struct model *model, uint64_t at)
 {
-	struct place place;
+	struct block block;
 
-	return model_find(model, at, &place) && !place.between;
+	return model_find(model, at, &block) && !block.between;
 }
 
 static bool
 say_object(struct model *model, uint64_t at, bool stack)
 {
-	struct place place;
+	struct block block;
 
-	if (!model_find(model, at, &place))
+	if (!model_find(model, at, &block))
 		return false;
-	assert((place.large != NULL) != (place.slab != NULL));
-	if (place.large != NULL)
-		say_large(model, at, &place, stack);
-	else if (place.between && json_wanted)
+	assert((block.large != NULL) != (block.slab != NULL));
+	if (block.large != NULL)
+		say_large(model, at, &block, stack);
+	else if (block.between && json_wanted)
 		return false;
-	else if (place.between)
+	else if (block.between)
 		printf("%lx is in slab %lx of %s, in no buffer\n", at,
-		    place.slab->at, model->caches[place.slab->cache].name);
+		    block.slab->at, model->caches[block.slab->cache].name);
 	else
-		say_chunk(model, at, &place, stack);
+		say_chunk(model, at, &block, stack);
 	return true;
 }
 
@@ -337,13 +337,13 @@ bool
 whatis_is_block(
     struct model *model, uint64_t at, uint64_t *start, bool *is_freed)
 {
-	struct place place;
+	struct block block;
 	struct audit audit;
 
-	if (model_find(model, at, &place) && !place.between) {
-		*start = place.start;
-		*is_freed = place.slab != NULL &&
-			    !bit_get(place.slab->live, place.chunk);
+	if (model_find(model, at, &block) && !block.between) {
+		*start = block.start;
+		*is_freed = block.slab != NULL &&
+			    !bit_get(block.slab->live, block.chunk);
 		return true;
 	}
 	*is_freed = audit_of_freed(model, at, &audit);

@@ -74,7 +74,7 @@ read_allocation(struct model *model, const char *record, struct audit *audit)
 }
 
 static bool
-read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
+audit_read(struct model *model, uint64_t at, bool audited, struct audit *audit)
 {
 	const struct layout *l = model->layout;
 	const char *r = target_at(model->target, at,
@@ -110,7 +110,7 @@ read_bufctl(struct model *model, uint64_t at, bool audited, struct audit *audit)
 {
 	const struct layout *l = model->layout;
 
-	if (!read_record(model, at, audited, audit))
+	if (!audit_read(model, at, audited, audit))
 		return false;
 	if (audit->depth != 0)
 		read_allocation(model,
@@ -505,7 +505,7 @@ each_in_chunk(
 	struct audit audit;
 
 	for (; step <= bytes; at += step, bytes -= step) {
-		if (!read_record(model, at, true, &audit) ||
+		if (!audit_read(model, at, true, &audit) ||
 		    audit.timestamp == 0)
 			return;
 		f(model, &audit, arg);
@@ -525,7 +525,7 @@ log_record(struct model *model, enum layout_entry which)
 
 /* Copies the CPUs' part of a log, which is in front of the log. */
 static void
-copy_cpus(struct model *model, const char *log)
+copy_log_cpus(struct model *model, const char *log)
 {
 	uint64_t n = record_get(model, log, L_LOG_NCPUS);
 
@@ -543,7 +543,7 @@ audit_each_logged(
 
 	if (log == NULL || record_get(model, log, L_LOG_BASE) == 0)
 		return;
-	copy_cpus(model, log);
+	copy_log_cpus(model, log);
 	base = record_get(model, log, L_LOG_BASE);
 	chunk = record_get(model, log, L_LOG_SUBBUF_BYTES);
 	n = record_get(model, log, L_LOG_NSUBBUFS);

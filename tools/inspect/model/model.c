@@ -468,24 +468,24 @@ find_sourced(struct model *model, uint64_t at, struct slab **slab)
 }
 
 bool
-model_find(struct model *model, uint64_t at, struct place *place)
+model_find(struct model *model, uint64_t at, struct block *block)
 {
 	uint64_t unit = (at - model->base) >> model->unit_shift;
 	uint32_t what = unit < model->nunits ? model->unit[unit] : 0;
 	const struct cache *c;
 	struct slab *s;
 
-	place->slab = NULL;
-	place->large = NULL;
-	place->between = false;
+	block->slab = NULL;
+	block->large = NULL;
+	block->between = false;
 	if (what & 1) {
 		struct large *large = &model->larges[(what - 3) / 2];
 
 		assert((what - 3) / 2 < model->nlarges);
-		place->large = large;
-		place->start = large->at;
-		place->bytes = large->bytes;
-		place->between = !large_has(large, at);
+		block->large = large;
+		block->start = large->at;
+		block->bytes = large->bytes;
+		block->between = !large_has(large, at);
 		return true;
 	}
 	if (what != 0)
@@ -494,11 +494,11 @@ model_find(struct model *model, uint64_t at, struct place *place)
 		return false;
 	assert(s < model->slabs + model->nslabs && s->cache < model->ncaches);
 	c = &model->caches[s->cache];
-	place->slab = s;
-	place->bytes = c->chunk;
-	place->chunk = (unsigned)((at - s->first) / c->chunk);
-	place->start = s->first + place->chunk * c->chunk;
-	place->between = at < s->first || place->chunk >= s->nchunks;
+	block->slab = s;
+	block->bytes = c->chunk;
+	block->chunk = (unsigned)((at - s->first) / c->chunk);
+	block->start = s->first + block->chunk * c->chunk;
+	block->between = at < s->first || block->chunk >= s->nchunks;
 	return true;
 }
 

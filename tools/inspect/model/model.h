@@ -100,7 +100,7 @@ struct domain {
 };
 
 /* The objects of one cache, or the blocks, that wait for one domain. */
-struct waiting_layer {
+struct waiting_group {
 	uint64_t at;
 	size_t domain;        /* index */
 	uint64_t cache;       /* address; 0: blocks */
@@ -116,7 +116,7 @@ struct waiting_layer {
 /* An object that waits for a grace period. */
 struct waiting_object {
 	uint64_t at;
-	size_t layer; /* index */
+	size_t group; /* index */
 };
 
 struct segment {
@@ -171,8 +171,8 @@ struct model {
 	size_t naccounted, accounted_capacity;
 	struct domain *domains;
 	size_t ndomains, domains_capacity;
-	struct waiting_layer *layers;
-	size_t nlayers, layers_capacity;
+	struct waiting_group *groups;
+	size_t ngroups, groups_capacity;
 	struct waiting_object *waiting; /* sorted by address */
 	size_t nwaiting, waiting_capacity;
 	uint64_t newest; /* of a core: audit_now(); 0: not known yet */
@@ -208,7 +208,7 @@ enum {
 };
 
 /* The chunk or large block that contains an address. */
-struct place {
+struct block {
 	struct slab *slab; /* or */
 	struct large *large;
 	unsigned chunk; /* index in the slab */
@@ -227,7 +227,7 @@ large_has(const struct large *large, uint64_t at)
 	return at - large->at <= large->bytes;
 }
 
-bool model_find(struct model *model, uint64_t at, struct place *place);
+bool model_find(struct model *model, uint64_t at, struct block *block);
 
 static inline bool
 bit_get(const uint64_t *bits, unsigned i)
@@ -285,9 +285,9 @@ const struct domain *model_waits_for(const struct model *model, uint64_t at);
 /* Returns the flavour's symbol, "urcu_memb_flavor", or its key's address. */
 const char *model_flavour(struct model *model, const struct domain *domain);
 
-/* Returns the name of the cache of a layer, or a description of its blocks. */
-const char *model_layer_name(
-    struct model *model, const struct waiting_layer *layer);
+/* Returns the name of the cache of a group, or a description of its blocks. */
+const char *model_group_name(
+    struct model *model, const struct waiting_group *group);
 
 /* Is there a plausible magazine at at? */
 bool model_is_magazine(

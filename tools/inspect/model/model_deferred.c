@@ -2,12 +2,12 @@
  * model_deferred.c - objects that wait for a grace period
  *
  * The program has freed them by a function of umem_rcu.h.  They are in the
- * magazines of layers: one magazine on each CPU, the submitted magazines
+ * magazines of groups: one magazine on each CPU, the submitted magazines
  * (pending), and the magazines that wait for the grace period in progress
  * (waiting).  See umem/rcu/defer.c and umem/rcu/grace.c.
  *
- * The library never releases a domain.  It releases a layer with its cache,
- * after it has taken the layer out of the domain's list.
+ * The library never releases a domain.  It releases a group with its cache,
+ * after it has taken the group out of the domain's list.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +15,18 @@
 #include "tools/inspect/model/model_inner.h"
 #include "tools/inspect/symbols/symbols.h"
 
-/* Above the number of layers and domains of any program. */
+/* Above the number of groups and domains of any program. */
 #define LISTED_MAX 1000000
 
 static void
-read_layer(struct model *model, const char *r, uint64_t at, size_t domain)
+read_group(struct model *model, const char *r, uint64_t at, size_t domain)
 {
 	const struct layout *l = model->layout;
 	uint64_t kind = model_get(model, r, L_DEFER_KIND);
 
 	assert(domain == model->ndomains);
-	ARRAY_GROW(model->layers, model->nlayers, model->layers_capacity);
-	model->layers[model->nlayers++] = (struct waiting_layer){.at = at,
+	ARRAY_GROW(model->groups, model->ngroups, model->groups_capacity);
+	model->groups[model->ngroups++] = (struct waiting_group){.at = at,
 	    .domain = domain,
 	    .cache = kind == layout_value(l, L_DEFER_OBJECT)
 			 ? model_get(model, r, L_DEFER_CACHE)
@@ -43,7 +43,7 @@ read_layer(struct model *model, const char *r, uint64_t at, size_t domain)
 static void
 read_domain(struct model *model, const char *r, uint64_t at)
 {
-	uint64_t layer = model_get(model, r, L_DOMAIN_LAYERS);
+	uint64_t group = model_get(model, r, L_DOMAIN_LAYERS);
 	struct cycle_detector cycles = {0};
 
 	ARRAY_GROW(model->domains, model->ndomains, model->domains_capacity);
@@ -53,13 +53,13 @@ read_domain(struct model *model, const char *r, uint64_t at)
 	    .nreleased = model_get(model, r, L_DOMAIN_NRELEASED),
 	    .in_grace = model_get(model, r, L_DOMAIN_IN_GRACE) != 0,
 	    .broken = model_get(model, r, L_DOMAIN_BROKEN) != 0};
-	while (cycle_continues(&cycles, layer) && model->nlayers < LISTED_MAX) {
-		const char *record = model_record(model, layer, L_DEFER_BYTES);
+	while (cycle_continues(&cycles, group) && model->ngroups < LISTED_MAX) {
+		const char *record = model_record(model, group, L_DEFER_BYTES);
 
 		if (record == NULL)
 			break;
-		read_layer(model, record, layer, model->ndomains);
-		layer = model_get(model, record, L_DEFER_NEXT);
+		read_group(model, record, group, model->ndomains);
+		group = model_get(model, record, L_DEFER_NEXT);
 	}
 	model->ndomains++;
 }
@@ -70,7 +70,7 @@ take_domains(struct model *model)
 	uint64_t at = model_variable(model, L_DOMAINS);
 	struct cycle_detector cycles = {0};
 
-	model->ndomains = model->nlayers = 0;
+	model->ndomains = model->ngroups = 0;
 	while (cycle_continues(&cycles, at) && model->ndomains < LISTED_MAX) {
 		const char *r = model_record(model, at, L_DOMAIN_BYTES);
 
@@ -96,23 +96,23 @@ static uint64_t
 block_waits(struct model *model, uint64_t at)
 {
 	const struct sample *sample;
-	struct place place;
+	struct block block;
 
-	if (model_find(model, at, &place) && place.large != NULL &&
-	    place.start == at) {
-		place.large->waits = true;
-		return place.bytes;
+	if (model_find(model, at, &block) && block.large != NULL &&
+	    block.start == at) {
+		block.large->waits = true;
+		return block.bytes;
 	}
 	sample = waiting_sample(model, at);
 	return sample != NULL ? sample->size : 0;
 }
 
-/* Returns the import cache of a layer, or NULL. */
+/* Returns the import cache of a group, or NULL. */
 static struct cache *
-import_cache(struct model *model, const struct waiting_layer *layer)
+import_cache(struct model *model, const struct waiting_group *group)
 {
 	for (size_t i = 0; i < model->ncaches; i++)
-		if (model->caches[i].at == layer->cache &&
+		if (model->caches[i].at == group->cache &&
 		    model->caches[i].import != 0)
 			return &model->caches[i];
 	return NULL;
@@ -136,72 +136,64 @@ resource_waits(struct model *model, struct cache *c, uint64_t resource)
 static void
 object_waits(struct model *model, uint64_t at)
 {
-	struct place place;
+	struct block block;
 	struct cache *c;
 
-	if (!model_find(model, at, &place) || place.between ||
-	    place.start != at)
+	if (!model_find(model, at, &block) || block.between ||
+	    block.start != at)
 		return;
-	if (place.large != NULL)
-		place.large->waits = true;
-	if (place.slab == NULL || !bit_get(place.slab->live, place.chunk))
+	if (block.large != NULL)
+		block.large->waits = true;
+	if (block.slab == NULL || !bit_get(block.slab->live, block.chunk))
 		return;
-	c = &model->caches[place.slab->cache];
-	bit_clear(place.slab->live, place.chunk);
+	c = &model->caches[block.slab->cache];
+	bit_clear(block.slab->live, block.chunk);
 	c->nlive--;
 	c->ndeferred++;
 }
 
-/* Counts a round of a layer as free; its slab still has it as allocated. */
+/* Counts a round of a group as free; its slab still has it as allocated. */
 static void
 round_waits(struct model *model, void *arg, uint64_t object)
 {
-	struct waiting_layer *layer = arg;
-	struct domain *domain = &model->domains[layer->domain];
-	uint64_t bytes = layer->unit;
+	struct waiting_group *group = arg;
+	struct domain *domain = &model->domains[group->domain];
+	uint64_t bytes = group->unit;
 
 	assert(
-	    layer >= model->layers && layer < model->layers + model->nlayers);
-	assert(layer->domain < model->ndomains);
-	if (layer->import != NULL)
-		resource_waits(model, layer->import, object);
-	else if (layer->cache != 0)
+	    group >= model->groups && group < model->groups + model->ngroups);
+	assert(group->domain < model->ndomains);
+	if (group->import != NULL)
+		resource_waits(model, group->import, object);
+	else if (group->cache != 0)
 		object_waits(model, object);
-	else if (!layer->foreign)
+	else if (!group->foreign)
 		bytes = block_waits(model, object);
-	layer->nwaiting++;
-	layer->bytes += bytes;
+	group->nwaiting++;
+	group->bytes += bytes;
 	domain->nwaiting++;
 	domain->bytes += bytes;
 	ARRAY_GROW(model->waiting, model->nwaiting, model->waiting_capacity);
 	model->waiting[model->nwaiting++] = (struct waiting_object){
-	    .at = object, .layer = (size_t)(layer - model->layers)};
+	    .at = object, .group = (size_t)(group - model->groups)};
 }
 
 static void
-take_layer_headers(struct model *model, struct waiting_layer *layer, bool count)
+take_group_headers(struct model *model, struct waiting_group *group, bool count)
 {
 	uint64_t nused = model_cpus_used(model);
 
 	for (uint64_t cpu = 0; cpu < nused; cpu++)
-		model_take_header(model, layer->hot, layer->cold, cpu, count,
-		    round_waits, layer);
+		model_take_header(model, group->hot, group->cold, cpu, count,
+		    round_waits, group);
 }
 
 void
-model_look_at_layers(struct model *model)
+model_look_at_groups(struct model *model)
 {
 	take_domains(model);
-	for (size_t i = 0; i < model->nlayers; i++)
-		take_layer_headers(model, &model->layers[i], false);
-}
-
-static int
-by_address(const void *a, const void *b)
-{
-	const struct waiting_object *x = a, *y = b;
-
-	return order_numbers(x->at, y->at);
+	for (size_t i = 0; i < model->ngroups; i++)
+		take_group_headers(model, &model->groups[i], false);
 }
 
 void
@@ -209,17 +201,17 @@ model_take_waiting(struct model *model)
 {
 	assert(model->nwaiting == 0);
 	take_domains(model);
-	for (size_t i = 0; i < model->nlayers; i++) {
-		struct waiting_layer *layer = &model->layers[i];
+	for (size_t i = 0; i < model->ngroups; i++) {
+		struct waiting_group *group = &model->groups[i];
 
-		layer->import = import_cache(model, layer);
-		take_layer_headers(model, layer, true);
-		model_take_list(model, layer->pending, round_waits, layer);
-		model_take_list(model, layer->waiting, round_waits, layer);
+		group->import = import_cache(model, group);
+		take_group_headers(model, group, true);
+		model_take_list(model, group->pending, round_waits, group);
+		model_take_list(model, group->waiting, round_waits, group);
 	}
 	if (model->nwaiting != 0)
 		qsort(model->waiting, model->nwaiting, sizeof(*model->waiting),
-		    by_address);
+		    order_first_words);
 }
 
 const struct domain *
@@ -230,12 +222,12 @@ model_waits_for(const struct model *model, uint64_t at)
 	    model->nwaiting == 0
 		? NULL
 		: bsearch(&sought, model->waiting, model->nwaiting,
-		      sizeof(sought), by_address);
+		      sizeof(sought), order_first_words);
 
-	assert(found == NULL || found->layer < model->nlayers);
+	assert(found == NULL || found->group < model->ngroups);
 	return found == NULL
 		   ? NULL
-		   : &model->domains[model->layers[found->layer].domain];
+		   : &model->domains[model->groups[found->group].domain];
 }
 
 const char *
@@ -252,14 +244,14 @@ model_flavour(struct model *model, const struct domain *domain)
 }
 
 const char *
-model_layer_name(struct model *model, const struct waiting_layer *layer)
+model_group_name(struct model *model, const struct waiting_group *group)
 {
 	for (size_t i = 0; i < model->ncaches; i++)
-		if (layer->cache != 0 && model->caches[i].at == layer->cache)
+		if (group->cache != 0 && model->caches[i].at == group->cache)
 			return model->caches[i].name;
-	if (layer->cache != 0)
+	if (group->cache != 0)
 		return "a cache that is destroyed";
-	if (layer->foreign)
+	if (group->foreign)
 		return "[another malloc()]";
-	return layer->malloced ? "[large, malloc()]" : "[large, umem_alloc()]";
+	return group->malloced ? "[large, malloc()]" : "[large, umem_alloc()]";
 }

@@ -86,7 +86,7 @@ uint64_t model_cpus_used(struct model *model);
 /* Reads every CPU's header of a cache; count: counts its rounds, too. */
 void model_take_headers(struct model *model, struct cache *c, bool count);
 
-/* Reads one CPU's headers of a cache or layer; calls f for each round. */
+/* Reads one CPU's headers of a cache or group; calls f for each round. */
 void model_take_header(struct model *model, uint64_t hot, uint64_t cold,
     uint64_t cpu, bool count, model_round_func *f, void *arg);
 
@@ -97,8 +97,8 @@ void model_add_resource(struct model *model, uint64_t resource);
 void model_take_list(
     struct model *model, uint64_t at, model_round_func *f, void *arg);
 
-/* Finds claimed headers of layers: see ninconsistent. */
-void model_look_at_layers(struct model *model);
+/* Finds claimed headers of groups: see ninconsistent. */
+void model_look_at_groups(struct model *model);
 
 /* Reads the domains, and the objects that wait. */
 void model_take_waiting(struct model *model);

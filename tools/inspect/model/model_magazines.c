@@ -53,16 +53,16 @@ model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
 static void
 round_is_free(struct model *model, void *arg, uint64_t object)
 {
-	struct place place;
+	struct block block;
 	struct cache *of;
 
 	(void)arg;
-	if (!model_find(model, object, &place) || place.slab == NULL ||
-	    place.between || place.start != object ||
-	    !bit_get(place.slab->live, place.chunk))
+	if (!model_find(model, object, &block) || block.slab == NULL ||
+	    block.between || block.start != object ||
+	    !bit_get(block.slab->live, block.chunk))
 		return;
-	of = &model->caches[place.slab->cache];
-	bit_clear(place.slab->live, place.chunk);
+	of = &model->caches[block.slab->cache];
+	bit_clear(block.slab->live, block.chunk);
 	of->nlive--;
 	of->ncached++;
 }
@@ -291,14 +291,6 @@ model_take_magazines(struct model *model)
 	model_take_waiting(model);
 }
 
-static int
-by_address(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return order_numbers(*x, *y);
-}
-
 /* Reads the lists of memory that the library has freed to itself. */
 void
 model_take_freed(struct model *model)
@@ -318,7 +310,7 @@ model_take_freed(struct model *model)
 	}
 	if (model->naccounted != 0)
 		qsort(model->accounted, model->naccounted, sizeof(uint64_t),
-		    by_address);
+		    order_first_words);
 }
 
 bool
@@ -332,5 +324,5 @@ model_is_in_flight(struct model *model, uint64_t at)
 	return model_is_magazine(model, at, &capacity, &next) &&
 	       (model->naccounted == 0 ||
 		   bsearch(&at, model->accounted, model->naccounted, sizeof(at),
-		       by_address) == NULL);
+		       order_first_words) == NULL);
 }

@@ -26,7 +26,7 @@ option_get(const struct target_options *options, const void *record,
 
 /* Reads one record of a table of the target; NULL: it cannot be read. */
 static char *
-read_record(const struct target_options *options, uint64_t at, size_t bytes)
+option_peek(const struct target_options *options, uint64_t at, size_t bytes)
 {
 	char *record = xalloc(bytes + 8);
 
@@ -66,7 +66,7 @@ read_variable(struct target_options *options, struct target_option *option,
 	if (number == 0 || each == 0 ||
 	    number >= l->known[L_OPTION_TARGETS].bytes / each)
 		return false;
-	record = read_record(options, at, each);
+	record = option_peek(options, at, each);
 	if (record == NULL)
 		return false;
 	option->at = at + option_get(options, record, L_OPTION_TARGET_AT);
@@ -118,7 +118,7 @@ options_read(struct target *target, const struct layout *layout)
 		n = OPTIONS_MAX;
 	options.option = xalloc((n + 1) * sizeof(*options.option));
 	for (uint64_t i = 0; i < n; i++) {
-		char *record = read_record(&options, at + i * each, each);
+		char *record = option_peek(&options, at + i * each, each);
 
 		if (record == NULL) {
 			options.n = 0;
@@ -172,7 +172,7 @@ read_word_of(const struct target_options *options,
 	if (option->words == 0 || each == 0 ||
 	    n >= layout_value(l, L_OPTION_LIST_BYTES) / each)
 		return false;
-	record = read_record(options, option->words + n * each, each);
+	record = option_peek(options, option->words + n * each, each);
 	if (record == NULL)
 		return false;
 	*name = text_of(options, record, L_OPTION_WORD_NAME);
@@ -200,7 +200,7 @@ static const char *
 read_path(
     const struct target_options *options, const struct target_option *option)
 {
-	char *text = read_record(options, option->at, option->bytes);
+	char *text = option_peek(options, option->at, option->bytes);
 
 	return text == NULL ? "" : plain_text(text, option->bytes);
 }

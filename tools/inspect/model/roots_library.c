@@ -20,20 +20,12 @@ ranges_add(struct ranges *ranges, uint64_t start, uint64_t bytes)
 	    (struct range){.start = start, .end = start + bytes};
 }
 
-static int
-by_start(const void *a, const void *b)
-{
-	const struct range *x = a, *y = b;
-
-	return order_numbers(x->start, y->start);
-}
-
 void
 ranges_sort(struct ranges *ranges)
 {
 	if (ranges->n != 0)
-		qsort(
-		    ranges->range, ranges->n, sizeof(*ranges->range), by_start);
+		qsort(ranges->range, ranges->n, sizeof(*ranges->range),
+		    order_first_words);
 }
 
 uint64_t

@@ -282,7 +282,7 @@ dead_thread(struct model *model, const struct mapping *m)
  * found, as for the first thread.
  */
 static struct range
-stack_of(struct target *target, uint64_t tp)
+thread_stack(struct target *target, uint64_t tp)
 {
 	const uint64_t page = 4096;
 	struct range near = range_near(target, tp);
@@ -311,7 +311,7 @@ static void
 add_below(struct target *target, const struct thread *t, struct ranges *dead)
 {
 	const struct mapping *m = target_mapping(target, t->sp);
-	struct range stack = stack_of(target, t->tp);
+	struct range stack = thread_stack(target, t->tp);
 
 	if (!t->stopped || m == NULL)
 		return;
@@ -356,7 +356,7 @@ add_dead(struct model *model, uint64_t tp, bool is_joined, struct ranges *dead)
 	uint64_t list = tp - robust_distance(model);
 	const struct mapping *m = target_mapping(model->target, list);
 	uint64_t descriptor = list - THREAD_ROBUST;
-	struct range stack = stack_of(model->target, tp);
+	struct range stack = thread_stack(model->target, tp);
 
 	if (m == NULL || !m->write)
 		return;

@@ -178,7 +178,7 @@ has_claimed_header(struct model *model)
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].has_magazines)
 			model_take_headers(model, &model->caches[i], false);
-	model_look_at_layers(model);
+	model_look_at_groups(model);
 	is_claimed = model->ninconsistent != 0;
 	model->ninconsistent = 0;
 	return is_claimed;

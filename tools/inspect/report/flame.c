@@ -106,7 +106,7 @@ static const char script[] =
 
 /* Puts a text of the program into HTML. */
 static void
-put_text(const char *plain)
+put_html(const char *plain)
 {
 	for (; *plain != '\0'; plain++)
 		if (strchr("<>&\"", *plain) != NULL)
@@ -128,7 +128,7 @@ page_bytes(double bytes, bool estimated)
 }
 
 static void
-name_add(struct stack *stack, const char *name)
+stack_add(struct stack *stack, const char *name)
 {
 	ARRAY_GROW(stack->names, stack->n, stack->capacity);
 	stack->names[stack->n++] = name;
@@ -136,22 +136,22 @@ name_add(struct stack *stack, const char *name)
 
 /* Functions have one name for all lines from which they call. */
 static struct stack
-stack_of(struct target *target, const struct site_tally *t)
+stack_of_tally(struct target *target, const struct site_tally *t)
 {
 	struct stack stack = {
 	    .bytes = site_tally_total(t), .blocks = t->blocks};
 
 	if (t->depth == 0)
-		name_add(&stack, "unknown");
+		stack_add(&stack, "unknown");
 	for (unsigned depth = t->depth; depth-- > 0;) {
 		size_t k;
 		const struct symbol_frame *frames =
 		    symbol_frames(target, t->stack[depth], &k);
 
 		while (k-- > 0)
-			name_add(&stack, frames[k].function != NULL
-					     ? frames[k].function
-					     : frames[k].name);
+			stack_add(&stack, frames[k].function != NULL
+					      ? frames[k].function
+					      : frames[k].name);
 	}
 	return stack;
 }
@@ -165,7 +165,7 @@ stacks_of(const struct sites *sites, size_t *n)
 	*n = 0;
 	for (size_t i = 0; i < sites->nrows; i++)
 		for (size_t j = 0; j < sites->rows[i].ntallies; j++)
-			stacks[(*n)++] = stack_of(
+			stacks[(*n)++] = stack_of_tally(
 			    sites->model->target, sites->rows[i].tallies[j]);
 	return stacks;
 }
@@ -297,13 +297,13 @@ put_box(const struct box *box, double all, bool estimated)
 	       "top:%zupx\" title=\"",
 	    colour_of(box->name), all > 0 ? 100 * box->left / all : 0,
 	    all > 0 ? 100 * box->bytes / all : 100, ROW_PIXELS * box->row);
-	put_text(box->name);
+	put_html(box->name);
 	printf(": %s (%.1f%%) in %s block%s\">",
 	    page_bytes(box->bytes, estimated),
 	    all > 0 ? 100 * box->bytes / all : 100,
 	    count_text(box->blocks, estimated),
 	    box->blocks >= 0.5 && box->blocks < 1.5 ? "" : "s");
-	put_text(box->name);
+	put_html(box->name);
 	puts("</div>");
 }
 
@@ -348,11 +348,11 @@ put_head(const struct sites *sites)
 	      "<meta name=\"viewport\" content=\"width=device-width\">\n"
 	      "<title>Memory of ",
 	    stdout);
-	put_text(title);
+	put_html(title);
 	printf("</title>\n<style>\n%s</style>\n</head>\n<body>\n"
 	       "<h1>Memory of ",
 	    style);
-	put_text(title);
+	put_html(title);
 	puts("</h1>");
 }
 
@@ -376,8 +376,8 @@ put_row(struct sites *sites, const struct site *row)
 	    page_bytes(site_total(row), row->estimated),
 	    100 * site_total(row) / sites->bytes,
 	    count_text(row->blocks, row->estimated));
-	put_text(row->name);
-	put_text(site_callers(sites, row, UINT_MAX));
+	put_html(row->name);
+	put_html(site_callers(sites, row, UINT_MAX));
 	puts("</td></tr>");
 }
 

@@ -204,7 +204,7 @@ order_by_growth(const void *a, const void *b)
 }
 
 static void
-add_row(struct changes *changes, const struct look_row *row, bool is_after)
+change_add(struct changes *changes, const struct look_row *row, bool is_after)
 {
 	struct change key = {.name = row->name, .callers = row->callers};
 	bool is_new;
@@ -262,9 +262,9 @@ compare(const struct look *before, const struct look *after)
 	struct changes changes = {0};
 
 	for (size_t i = 0; i < after->nrows; i++)
-		add_row(&changes, &after->rows[i], true);
+		change_add(&changes, &after->rows[i], true);
 	for (size_t i = 0; i < before->nrows; i++)
-		add_row(&changes, &before->rows[i], false);
+		change_add(&changes, &before->rows[i], false);
 	for (size_t i = 0; i < changes.n; i++)
 		find_growth(changes.change[i]);
 	for (size_t i = 0; i < changes.n; i++)

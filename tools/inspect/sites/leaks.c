@@ -115,11 +115,11 @@ mark_large(struct model *model, uint32_t i, uint64_t at)
 static void
 mark_elsewhere(struct model *model, uint64_t at)
 {
-	struct place place;
+	struct block block;
 
-	if (model->nsourced != 0 && model_find(model, at, &place) &&
-	    place.slab != NULL)
-		mark_chunk(model, place.slab, at);
+	if (model->nsourced != 0 && model_find(model, at, &block) &&
+	    block.slab != NULL)
+		mark_chunk(model, block.slab, at);
 }
 
 static inline void
@@ -252,7 +252,7 @@ static struct slab *
 slab_described(struct model *model, uint64_t at)
 {
 	const char *r;
-	struct place place;
+	struct block block;
 
 	if (at % 16 != 0 || !roots_is_meta(model, at))
 		return NULL;
@@ -260,10 +260,10 @@ slab_described(struct model *model, uint64_t at)
 	    model->target, at, layout_value(model->layout, L_SLAB_BYTES));
 	if (r == NULL ||
 	    !model_find(
-		model, layout_get(model->layout, r, L_SLAB_SPAN), &place) ||
-	    place.slab == NULL || place.slab->at != at)
+		model, layout_get(model->layout, r, L_SLAB_SPAN), &block) ||
+	    block.slab == NULL || block.slab->at != at)
 		return NULL;
-	return place.slab;
+	return block.slab;
 }
 
 /* Marks chunks that a thread has claimed, if words is a struct slab_claim. */
@@ -338,16 +338,16 @@ mark_waiting(struct model *model)
 {
 	for (size_t i = 0; i < model->nwaiting; i++) {
 		const struct cache *c;
-		struct place place;
+		struct block block;
 
-		if (!model_find(model, model->waiting[i].at, &place))
+		if (!model_find(model, model->waiting[i].at, &block))
 			continue;
-		c = place.slab != NULL ? &model->caches[place.slab->cache]
-				       : place.large->cache;
+		c = block.slab != NULL ? &model->caches[block.slab->cache]
+				       : block.large->cache;
 		if (c == NULL)
 			continue;
 		if (layout_get(model->layout, c->record, L_CACHE_DESTRUCT) != 0)
-			mark_memory(model, place.start, c->bufsize & ~7ull);
+			mark_memory(model, block.start, c->bufsize & ~7ull);
 	}
 }
 

@@ -93,17 +93,17 @@ prepare_leak(
 static void
 push_owner(struct model *model, uint64_t at)
 {
-	struct place place;
+	struct block block;
 
-	if (!model_find(model, at, &place) || place.between)
+	if (!model_find(model, at, &block) || block.between)
 		return;
-	if (place.large != NULL && place.large->unseen)
+	if (block.large != NULL && block.large->unseen)
 		nodes_push(&search.todo, UINT32_MAX,
-		    (uint32_t)(place.large - model->larges));
-	else if (place.slab != NULL && place.slab->unseen != NULL &&
-		 bit_get(place.slab->unseen, place.chunk))
-		nodes_push(&search.todo, (uint32_t)(place.slab - model->slabs),
-		    place.chunk);
+		    (uint32_t)(block.large - model->larges));
+	else if (block.slab != NULL && block.slab->unseen != NULL &&
+		 bit_get(block.slab->unseen, block.chunk))
+		nodes_push(&search.todo, (uint32_t)(block.slab - model->slabs),
+		    block.chunk);
 }
 
 static void
@@ -212,14 +212,6 @@ take_root(struct model *model, struct node root)
 	    (struct root){node_at(model, root), held};
 }
 
-static int
-order_roots(const void *a, const void *b)
-{
-	const struct root *x = a, *y = b;
-
-	return order_numbers(x->at, y->at);
-}
-
 void
 leaks_divide(struct model *model)
 {
@@ -233,7 +225,7 @@ leaks_divide(struct model *model)
 			take_root(model, search.left.node[i]);
 	if (search.nroots != 0)
 		qsort(search.roots, search.nroots, sizeof(*search.roots),
-		    order_roots);
+		    order_first_words);
 	free(search.todo.node);
 	free(search.left.node);
 	search.todo = search.left = (struct nodes){0};
@@ -251,7 +243,7 @@ leaks_is_indirect(const struct model *model, const struct slab *slab,
 	key.at = large != NULL ? large->at : slab_chunk_at(model, slab, i);
 	if (search.nroots != 0)
 		root = bsearch(&key, search.roots, search.nroots, sizeof(key),
-		    order_roots);
+		    order_first_words);
 	if (root != NULL)
 		*held = root->held;
 	return false;

@@ -304,7 +304,7 @@ scale_held(struct sites *sites)
 }
 
 static int
-order_stacks(const void *a, const void *b)
+tallies_by_stack(const void *a, const void *b)
 {
 	const struct site_tally *x = *(struct site_tally *const *)a;
 	const struct site_tally *y = *(struct site_tally *const *)b;
@@ -337,7 +337,7 @@ merge_stacks(struct sites *sites)
 
 	if (sites->ntallies != 0)
 		qsort(sites->tallies, sites->ntallies, sizeof(*sites->tallies),
-		    order_stacks);
+		    tallies_by_stack);
 	for (size_t i = 0; i < sites->ntallies; i++) {
 		struct site_tally *t = sites->tallies[i];
 		struct site_tally *last = n ? sites->tallies[n - 1] : NULL;
@@ -371,7 +371,7 @@ order_named(const void *a, const void *b)
 }
 
 static int
-order_rows(const void *a, const void *b)
+rows_by_bytes(const void *a, const void *b)
 {
 	const struct site *x = a, *y = b;
 	double p = site_total(x), q = site_total(y);
@@ -437,7 +437,7 @@ suppress(struct sites *sites)
 }
 
 static bool
-is_wanted(const struct sites *sites, const struct site_tally *t)
+tally_is_wanted(const struct sites *sites, const struct site_tally *t)
 {
 	/* Less than half a block is the rest of an estimate. */
 	return (t->blocks >= 0.5 || t->held >= 0.5) &&
@@ -476,7 +476,7 @@ sites_finish(struct sites *sites)
 	suppress(sites);
 	named = xalloc((sites->ntallies + 1) * sizeof(*named));
 	for (size_t i = 0; i < sites->ntallies; i++)
-		if (is_wanted(sites, sites->tallies[i]))
+		if (tally_is_wanted(sites, sites->tallies[i]))
 			named[n++] = (struct named){
 			    site_tally_name(sites->model, sites->tallies[i]),
 			    sites->tallies[i]};
@@ -499,5 +499,5 @@ sites_finish(struct sites *sites)
 	}
 	if (sites->nrows != 0)
 		qsort(sites->rows, sites->nrows, sizeof(*sites->rows),
-		    order_rows);
+		    rows_by_bytes);
 }

@@ -126,16 +126,16 @@ is_go_runtime(const struct symbol_frame *frame)
 }
 
 /* A frame of a stack, which may be of an inlined function. */
-struct stack_place {
+struct stack_frame {
 	unsigned i;  /* in the stack */
 	size_t j, n; /* among the functions of that address */
 	const struct symbol_frame *frame;
 };
 
-static struct stack_place
-place_of(struct model *model, const struct site_tally *t, unsigned i)
+static struct stack_frame
+frame_of(struct model *model, const struct site_tally *t, unsigned i)
 {
-	struct stack_place p = {.i = i};
+	struct stack_frame p = {.i = i};
 
 	if (i < t->depth)
 		p.frame = symbol_frames(model->target, t->stack[i], &p.n);
@@ -143,28 +143,28 @@ place_of(struct model *model, const struct site_tally *t, unsigned i)
 }
 
 /* Returns the caller's frame; its member frame is NULL at the end. */
-static struct stack_place
-next_place(
-    struct model *model, const struct site_tally *t, struct stack_place p)
+static struct stack_frame
+next_frame(
+    struct model *model, const struct site_tally *t, struct stack_frame p)
 {
 	if (p.j + 1 == p.n)
-		return place_of(model, t, p.i + 1);
+		return frame_of(model, t, p.i + 1);
 	p.j++;
 	p.frame++;
 	return p;
 }
 
 /*
- * Returns the first place from p on that can be a call site, and the frame that
+ * Returns the first frame from p on that can be a call site, and the frame that
  * it has called; the member frame is NULL if there is none.
  */
-static struct stack_place
+static struct stack_frame
 find_site_from(struct model *model, const struct site_tally *t,
-    struct stack_place p, const struct symbol_frame **called)
+    struct stack_frame p, const struct symbol_frame **called)
 {
 	*called = NULL;
 	for (; p.frame != NULL && !is_go_runtime(p.frame);
-	     p = next_place(model, t, p)) {
+	     p = next_frame(model, t, p)) {
 		if (!is_c_library(p.frame) && !is_allocator(p.frame) &&
 		    !is_rust_library(p.frame))
 			return p;
@@ -181,14 +181,14 @@ is_generated(const struct symbol_frame *frame)
 }
 
 /* Returns the first function of a program that generates code, or no frame. */
-static struct stack_place
+static struct stack_frame
 find_generated(struct model *model, const struct site_tally *t)
 {
-	struct stack_place p = place_of(model, t, 0);
+	struct stack_frame p = frame_of(model, t, 0);
 
 	while (p.frame != NULL &&
 	       !(is_generated(p.frame) && jit_is_program(p.frame->function)))
-		p = next_place(model, t, p);
+		p = next_frame(model, t, p);
 	return p;
 }
 
@@ -204,12 +204,12 @@ function_text(const struct symbol_frame *frame)
  * Returns the call site in a stack, and the frame that it has called.
  * Functions of a program that generates code precede those of its runtime.
  */
-static struct stack_place
+static struct stack_frame
 find_site(struct model *model, const struct site_tally *t,
     const struct symbol_frame **called)
 {
-	struct stack_place first = place_of(model, t, 0);
-	struct stack_place p = find_generated(model, t);
+	struct stack_frame first = frame_of(model, t, 0);
+	struct stack_frame p = find_generated(model, t);
 
 	assert(t->depth > 0);
 	*called = NULL;
@@ -227,14 +227,6 @@ struct table {
 	const char *class; /* or NULL */
 };
 static void *tables; /* for tsearch() */
-
-static int
-order_tables(const void *a, const void *b)
-{
-	const struct table *x = a, *y = b;
-
-	return order_numbers(x->at, y->at);
-}
 
 /* Returns the class whose virtual table is at at, or NULL. */
 static const char *
@@ -283,7 +275,8 @@ site_class_of(struct model *model, uint64_t at)
 	m = target_mapping(model->target, key.at);
 	if (m == NULL || !m->file || m->execute)
 		return NULL;
-	table = tree_item(&tables, &key, sizeof(key), order_tables, &is_new);
+	table =
+	    tree_item(&tables, &key, sizeof(key), order_first_words, &is_new);
 	if (is_new)
 		table->class = class_of_table(model, key.at);
 	return table->class;
@@ -318,7 +311,7 @@ static const char *
 callers_text(struct model *model, const struct site_tally *t, unsigned most)
 {
 	const struct symbol_frame *called;
-	struct stack_place p = find_site(model, t, &called);
+	struct stack_frame p = find_site(model, t, &called);
 	const char *text = "";
 
 	if (called != NULL &&
@@ -326,7 +319,7 @@ callers_text(struct model *model, const struct site_tally *t, unsigned most)
 		text = xprint(" via %s",
 		    called->function != NULL ? called->function : called->name);
 	for (unsigned n = 0; n < most; n++) {
-		p = next_place(model, t, p);
+		p = next_frame(model, t, p);
 		if (p.frame == NULL || p.frame->object == NULL ||
 		    is_c_library(p.frame))
 			break;

@@ -37,12 +37,6 @@ range_copy(
 	return true;
 }
 
-static int
-order_addresses(const void *a, const void *b)
-{
-	return order_numbers(*(const uint64_t *)a, *(const uint64_t *)b);
-}
-
 /* Returns the bytes of the largest stack, which is larger than a record. */
 static uint64_t
 piece_bytes(const struct layout *l)
@@ -59,14 +53,14 @@ piece_bytes(const struct layout *l)
  * of which one is 0 and gets the address of the table.
  */
 static void
-pieces_copy(struct top_sites *sites, struct model *model, uint64_t table,
+samples_copy(struct top_sites *sites, struct model *model, uint64_t table,
     size_t words, uint64_t *at, size_t n)
 {
 	uint64_t bytes = piece_bytes(model->layout), end;
 	size_t i = 0, first;
 
 	at[0] = table;
-	qsort(at, n, sizeof(*at), order_addresses);
+	qsort(at, n, sizeof(*at), order_first_words);
 	while (i < n && at[i] == 0)
 		i++;
 	while (i < n) {
@@ -121,12 +115,12 @@ top_sites_read(struct top_sites *sites, struct model *model)
 	all = xalloc(16 * n + 8);
 	if (target_peek(target, at, table, 8 * n)) {
 		memcpy(all, table, 8 * n);
-		pieces_copy(sites, model, at, n, all, n);
+		samples_copy(sites, model, at, n, all, n);
 		memcpy(all, table, 8 * n);
 		nall = stacks_add(model, all, n);
 		/* Stacks lie between records, and a region is copied once. */
 		top_sites_forget(sites, model);
-		pieces_copy(sites, model, at, n, all, nall);
+		samples_copy(sites, model, at, n, all, nall);
 	}
 	free(table);
 	free(all);
@@ -141,7 +135,7 @@ stack_bytes(unsigned depth)
 }
 
 static int
-order_stacks(const void *a, const void *b)
+order_top_stacks(const void *a, const void *b)
 {
 	const struct top_stack *x = a, *y = b;
 
@@ -153,7 +147,7 @@ order_stacks(const void *a, const void *b)
 }
 
 static int
-order_names(const void *a, const void *b)
+order_top_names(const void *a, const void *b)
 {
 	const struct top_site *x = a, *y = b;
 
@@ -166,8 +160,8 @@ site_named(struct top_sites *sites, const char *name)
 	struct top_site key = {.name = name}, *site;
 	bool is_new;
 
-	site =
-	    tree_item(&sites->by_name, &key, sizeof(key), order_names, &is_new);
+	site = tree_item(
+	    &sites->by_name, &key, sizeof(key), order_top_names, &is_new);
 	if (!is_new)
 		return site;
 	ARRAY_GROW(sites->site, sites->n, sites->capacity);
@@ -184,14 +178,15 @@ stack_name(struct model *model, const uint64_t *stack, unsigned depth)
 }
 
 static struct top_stack *
-stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
+top_stack_of(
+    struct top_sites *sites, struct model *model, const struct sample *s)
 {
 	struct top_stack key = {.stack = s->stack, .depth = s->depth}, *known;
 	uint64_t *stack;
 	bool is_new;
 
 	known = tree_item(
-	    &sites->by_stack, &key, sizeof(key), order_stacks, &is_new);
+	    &sites->by_stack, &key, sizeof(key), order_top_stacks, &is_new);
 	if (!is_new)
 		return known;
 	stack = xalloc(stack_bytes(s->depth));
@@ -203,7 +198,7 @@ stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 }
 
 static int
-order_sites(const void *a, const void *b)
+order_top_sites(const void *a, const void *b)
 {
 	const struct top_site *x = *(struct top_site *const *)a;
 	const struct top_site *y = *(struct top_site *const *)b;
@@ -217,7 +212,7 @@ static void
 count_sample(
     struct top_sites *sites, struct model *model, const struct sample *s)
 {
-	struct top_site *site = stack_of(sites, model, s)->site;
+	struct top_site *site = top_stack_of(sites, model, s)->site;
 	double weight = sample_weight(s);
 
 	site->bytes += weight * (double)s->size;
@@ -231,7 +226,7 @@ top_sites_count(struct top_sites *sites, struct model *model)
 	/* Names are not found if the process ends; the last look stays then. */
 	for (size_t i = 0; i < model->nsamples; i++)
 		if (sample_is_live(&model->samples[i]))
-			stack_of(sites, model, &model->samples[i]);
+			top_stack_of(sites, model, &model->samples[i]);
 	for (size_t i = 0; i < sites->n; i++)
 		*sites->site[i] = (struct top_site){
 		    sites->site[i]->name, .first = sites->site[i]->first};
@@ -239,7 +234,8 @@ top_sites_count(struct top_sites *sites, struct model *model)
 		if (sample_is_live(&model->samples[i]))
 			count_sample(sites, model, &model->samples[i]);
 	if (sites->n != 0)
-		qsort(sites->site, sites->n, sizeof(*sites->site), order_sites);
+		qsort(sites->site, sites->n, sizeof(*sites->site),
+		    order_top_sites);
 	if (!sites->looked)
 		top_sites_reset(sites);
 	sites->looked = true;

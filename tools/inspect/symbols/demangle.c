@@ -25,7 +25,7 @@ static bool name_is_rust;
 static jmp_buf name_is_full;
 
 static void
-name_add(const char *text, size_t n, void *arg)
+demangled_add(const char *text, size_t n, void *arg)
 {
 	size_t left = NAME_BYTES_MAX - name_bytes;
 
@@ -38,22 +38,22 @@ name_add(const char *text, size_t n, void *arg)
 
 /* Puts the name together from a mangled symbol, or else from the symbol. */
 static void
-name_of(const char *symbol)
+demangle(const char *symbol)
 {
 	bool is_mangled = symbol[0] == '_' && strchr("ZR", symbol[1]) != NULL;
 
 	name_bytes = 0;
 	name_is_rust = is_mangled;
 	if (is_mangled &&
-	    rust_demangle_callback(symbol, DMGL_NO_OPTS, name_add, NULL))
+	    rust_demangle_callback(symbol, DMGL_NO_OPTS, demangled_add, NULL))
 		return;
 	name_is_rust = false;
 	name_bytes = 0;
-	if (is_mangled &&
-	    cplus_demangle_v3_callback(symbol, DMGL_NO_OPTS, name_add, NULL))
+	if (is_mangled && cplus_demangle_v3_callback(
+			      symbol, DMGL_NO_OPTS, demangled_add, NULL))
 		return;
 	name_bytes = 0;
-	name_add(symbol, strcspn(symbol, "@"), NULL);
+	demangled_add(symbol, strcspn(symbol, "@"), NULL);
 }
 
 const char *
@@ -62,7 +62,7 @@ demangle_symbol(const char *symbol, bool *is_rust)
 	bool fits = setjmp(name_is_full) == 0;
 
 	if (fits)
-		name_of(symbol);
+		demangle(symbol);
 	*is_rust = name_is_rust;
 	strcpy(name + name_bytes, fits ? "" : "...");
 	return name;

@@ -30,7 +30,7 @@ base_name(const char *path)
 
 /* Returns the name in the first word if the kernel's record agrees, or NULL. */
 static const char *
-name_of(const char *words, const char *comm)
+started_name(const char *words, const char *comm)
 {
 	const char *word = plain_text(words, strcspn(words, " "));
 	const char *name = base_name(word);
@@ -65,7 +65,7 @@ find_live(struct target *target, struct program *program)
 	proc_read(target, "cmdline", words, sizeof(words));
 	proc_read(target, "comm", comm, sizeof(comm));
 	comm[strcspn(comm, "\n")] = '\0';
-	program->name = name_of(words, comm);
+	program->name = started_name(words, comm);
 	snprintf(path, sizeof(path), "/proc/%d/exe", target->pid);
 	if (stat(path, &status) != 0)
 		return;
@@ -86,7 +86,8 @@ program_find(struct target *target)
 	if (target->live) {
 		find_live(target, target->program);
 	} else {
-		target->program->name = name_of(target->command, target->comm);
+		target->program->name =
+		    started_name(target->command, target->comm);
 		/* The program lies below the libraries. */
 		if (target->nfiles != 0)
 			target->program->file = target->files[0].name;

@@ -86,14 +86,6 @@ find_frame(struct target *target, uint64_t pc)
 	return frame;
 }
 
-static int
-order_by_pc(const void *a, const void *b)
-{
-	const struct known *x = a, *y = b;
-
-	return order_numbers(x->pc, y->pc);
-}
-
 static void
 symbols_open(struct target *target)
 {
@@ -111,8 +103,8 @@ look_up(struct target *target, uint64_t pc)
 	bool is_new;
 
 	symbols_open(target);
-	known = tree_item(
-	    &target->symbols->known, &key, sizeof(key), order_by_pc, &is_new);
+	known = tree_item(&target->symbols->known, &key, sizeof(key),
+	    order_first_words, &is_new);
 	if (is_new) {
 		known->frames = xalloc(sizeof(*known->frames));
 		known->frames[0] = find_frame(target, pc);

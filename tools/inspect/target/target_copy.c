@@ -46,7 +46,7 @@
 #define CHECK_SECONDS 0.2
 
 static uint32_t
-state_of(struct target *target, const struct copy_request *request)
+request_state(struct target *target, const struct copy_request *request)
 {
 	uint32_t state = request->none;
 
@@ -89,7 +89,7 @@ static void
 take_back(struct target *target, const struct copy_request *request)
 {
 	target_hold(target, HOLD_ONLY);
-	if (state_of(target, request) == request->asked)
+	if (request_state(target, request) == request->asked)
 		set_state(target, request, request->none);
 	target_release(target);
 }
@@ -106,7 +106,7 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 		return false;
 	target_hold(target, HOLD_ONLY);
 	/* Any value but these two is damage. */
-	state = state_of(target, request);
+	state = request_state(target, request);
 	if (state != request->ready && state != request->go) {
 		is_asked = set_state(target, request, request->asked);
 		wake_library(target, request);
@@ -114,7 +114,7 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 	target_release(target);
 	if (!is_asked)
 		return false;
-	while ((state = state_of(target, request)) != request->ready) {
+	while ((state = request_state(target, request)) != request->ready) {
 		if (state != request->asked)
 			return false;
 		if (seconds_now() > until) {
@@ -167,7 +167,7 @@ run_thread(struct target *target, const struct copy_request *request, int tid)
 			    (void *)(intptr_t)WSTOPSIG(status));
 		if (!interrupted &&
 		    (seconds_now() > until ||
-			state_of(target, request) == request->none)) {
+			request_state(target, request) == request->none)) {
 			ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 			interrupted = true;
 		}
@@ -198,7 +198,7 @@ target_make_copy(struct target *target, const struct copy_request *request)
 	int copy = 0, status;
 
 	assert(target->held && !target->borrowed && target->made == NULL);
-	if (state_of(target, request) != request->ready)
+	if (request_state(target, request) != request->ready)
 		return false;
 	thread = ready_thread(target, request);
 	/* Since the request, the process may have got a filter. */

@@ -210,14 +210,6 @@ word_of(const char *at, uint64_t i)
 	return word;
 }
 
-static int
-by_start(const void *a, const void *b)
-{
-	const struct mapping *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Gives the mappings that overlap a file its name. */
 static void
 name_maps(struct target *target, const struct mapping *file)
@@ -261,7 +253,7 @@ take_names(struct target *target, const char *at, size_t n)
 		name_maps(target, &target->files[i]);
 	if (target->nfiles != 0)
 		qsort(target->files, target->nfiles, sizeof(*target->files),
-		    by_start);
+		    order_first_words);
 }
 
 /*
@@ -383,7 +375,8 @@ core_open(struct target *target)
 			take_load(target, &segments[i]);
 	warn_cut(target, segments, n);
 	join_regions(target);
-	qsort(target->maps, target->nmaps, sizeof(*target->maps), by_start);
+	qsort(target->maps, target->nmaps, sizeof(*target->maps),
+	    order_first_words);
 	for (size_t i = 0; i < n; i++) {
 		const Elf64_Phdr *p = &segments[i];
 		uint64_t bytes = file_part(target, p->p_offset, p->p_filesz);
