@@ -137,7 +137,7 @@ print_causes(struct model *model, struct explained *explained)
 	explained->start[explained->n++] = buffer;
 }
 
-/* Has the buffer been explained with its stacks?  From now on it has. */
+/* Notes that a buffer is explained; returns true if it already was. */
 static bool
 is_explained(struct explained *explained, uint64_t start)
 {
@@ -215,7 +215,7 @@ json_registers(struct model *model, const struct thread *thread)
 		if (names[i] != NULL)
 			json_address(names[i], thread->words[i]);
 	json_close();
-	/* The same without explanations of words that are no blocks. */
+	/* The registers that point to blocks, with explanations. */
 	json_open("blocks", '[');
 	for (size_t i = 0; i < array_size(names) && i < thread->nwords; i++)
 		if (names[i] != NULL &&

@@ -5,7 +5,7 @@
  * The rows are those of sites.c: of all allocated blocks for users, of blocks
  * that no pointer reaches for leaks.  The first table of leaks has the direct
  * ones, the call sites to look at.  The second has the indirect leaks
- * (leaks_direct.c), whose bytes the first table also shows, in the rows of the
+ * (leaks_direct.c).  The first table shows their bytes, too, in the rows of the
  * blocks that point to them.
  */
 #include <getopt.h>
@@ -209,7 +209,7 @@ seconds(struct timeval time)
 	return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-/* Prints what the search has cost, and how long the process was stopped. */
+/* Prints the memory and time of the search, and how long the stop was. */
 static void
 print_cost(const struct target *target, double elapsed)
 {

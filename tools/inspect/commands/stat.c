@@ -108,7 +108,7 @@ limit_text(const struct cache *c)
 						    : xprint("%lu", c->limit);
 }
 
-/* Has the cache a limit or a reserve? */
+/* Does the cache have a limit or a reserve? */
 static bool
 has_limits(const struct cache *c)
 {

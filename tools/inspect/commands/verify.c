@@ -96,7 +96,7 @@ first_changed(const struct subject *subject, uint64_t from, uint64_t to)
 	return from < to ? from : to;
 }
 
-/* Has the tag this redzone, and this state of this record? */
+/* Returns NULL if the tag has this state of this record, or its fault. */
 static const char *
 tag_fault(const struct subject *subject, enum layout_entry state)
 {
@@ -120,7 +120,7 @@ redzone_of(const struct subject *subject)
 	return layout_get(subject->model->layout, tag, L_TAG_REDZONE);
 }
 
-/* Returns what is wrong with the redzone of an allocated buffer, or NULL. */
+/* Returns the fault of the redzone of an allocated buffer, or NULL. */
 static const char *
 redzone_fault(const struct subject *subject)
 {

@@ -58,7 +58,7 @@ chunk_state(struct model *model, const struct cache *c, const struct slab *slab,
 		   : IN_RESERVE;
 }
 
-/* Begins an object of JSON about an address; start: of what it belongs to. */
+/* Begins an object of JSON about an address in the block at start. */
 static void
 json_begin(uint64_t at, const char *kind, uint64_t start, uint64_t size)
 {

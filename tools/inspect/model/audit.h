@@ -42,7 +42,7 @@ bool audit_of_freed(struct model *model, uint64_t at, struct audit *audit);
 /* Returns the allocation of a freed buffer in the form of a record. */
 struct audit audit_of_allocation(const struct audit *freed);
 
-/* Has the target any records with stacks? */
+/* Does the target have records with stacks? */
 bool audit_is_on(struct model *model);
 
 /* Returns the caller of the library: the first frame, or "?". */

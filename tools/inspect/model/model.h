@@ -87,7 +87,7 @@ struct large {
 	bool unseen, indirect; /* leaked; leaks_direct.c */
 };
 
-/* A flavour of liburcu for whose readers freed objects wait. */
+/* A flavour of liburcu: freed objects wait for its readers. */
 struct domain {
 	uint64_t at;
 	uint64_t key;
@@ -277,8 +277,8 @@ unsigned model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
     model_round_func *f, void *arg);
 
 /*
- * Returns the domain for whose grace period the object that starts at at waits,
- * or NULL if it does not wait.
+ * Returns the domain of the grace period for which the object at at waits, or
+ * NULL if it does not wait.
  */
 const struct domain *model_waits_for(const struct model *model, uint64_t at);
 

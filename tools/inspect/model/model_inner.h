@@ -28,7 +28,7 @@ model_variable(struct model *model, enum layout_entry entry)
  */
 void model_charge(struct model *model, uint64_t bytes);
 
-/* Returns the copy of a record of the target; NULL: it was not copied. */
+/* Returns the copy of a record of the target, or NULL if there is none. */
 static inline const char *
 model_record(struct model *model, uint64_t at, enum layout_entry entry)
 {

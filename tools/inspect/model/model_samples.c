@@ -19,7 +19,7 @@ sample_get(
 }
 
 /*
- * Reads a stack; NULL: there is none.  That of a process that runs may be freed
+ * Reads a stack, or returns NULL.  That of a process that runs may be freed
  * and used again since the record was copied.
  */
 static const uint64_t *

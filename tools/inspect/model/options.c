@@ -24,7 +24,7 @@ option_get(const struct target_options *options, const void *record,
 	return layout_get(options->layout, record, entry);
 }
 
-/* Reads one record of a table of the target; NULL: it cannot be read. */
+/* Reads one record of a table of the target, or returns NULL. */
 static char *
 option_peek(const struct target_options *options, uint64_t at, size_t bytes)
 {

@@ -97,7 +97,7 @@ uint64_t site_bytes_of(struct model *model, const struct slab *slab,
 
 /*
  * Returns the class of the C++ object at at, by its virtual table, or NULL.
- * The same class is always the same text.
+ * Two objects of one class have one text.
  */
 const char *site_class_of(struct model *model, uint64_t at);
 

@@ -26,7 +26,7 @@ is_c_library(const struct symbol_frame *frame)
 	return frame->object != NULL && begins_with_any(frame->object, objects);
 }
 
-/* Has the name of a function this text outside the arguments of templates? */
+/* Does a function's name have this text outside arguments of templates? */
 static bool
 name_has(const char *name, const char *text)
 {
@@ -228,7 +228,7 @@ struct table {
 };
 static void *tables; /* for tsearch() */
 
-/* Returns the class whose virtual table is at at, or NULL. */
+/* Returns the class with its virtual table at at, or NULL. */
 static const char *
 class_of_table(struct model *model, uint64_t at)
 {

@@ -64,7 +64,7 @@ read_headers(struct target *target, uint64_t start, Elf64_Phdr *headers)
 	return e.e_phnum;
 }
 
-/* Reads the module whose first page is mapped by file. */
+/* Reads the module of which file maps the first page. */
 static bool
 read_module(struct target *target, const struct mapping *file, struct module *m)
 {

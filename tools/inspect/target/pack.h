@@ -26,7 +26,7 @@ struct pack_store {
 
 /*
  * Packs nwords words, at most PACK_WORDS.  Sets *page to the packed page, or
- * to NULL if none of the words is kept.  False: memory_spend() refused.
+ * to NULL if none of the words is kept.  Returns false if memory_spend() did.
  */
 bool pack_page(struct pack_store *store, const struct pack_filter *filter,
     const uint64_t *words, size_t nwords, char **page);

@@ -107,7 +107,7 @@ struct target {
  */
 struct target *target_open(const char *name);
 
-/* The same for a process, also if there is a file with its number as name. */
+/* Opens a process, also if there is a file with its number as name. */
 struct target *target_open_process(const char *name);
 
 /* Opens a child process; the caller has stopped its threads. */
