@@ -45,7 +45,7 @@ wrong() {
 	exit 1
 }
 wrong 'no argument is given' leaks
-wrong 'one argument too many: 3' stat 1 2 3
+wrong 'one argument too many: 2' stat 1 2 3
 wrong 'an argument is missing' grep 1
 wrong "invalid option -- 'x'" leaks -x $$
 wrong "unrecognized option '--nosuch'" stat $$ --nosuch
