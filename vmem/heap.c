@@ -128,8 +128,7 @@ block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 
 		if (at == NULL)
 			return NULL;
-		enum commit_result got =
-		    heap_commit((uintptr_t)at + bytes, bytes);
+		enum commit_result got = heap_commit((uintptr_t)at + bytes);
 		if (likely(got == COMMITTED)) {
 			if (unlikely(!heap_states_clear(at, bytes, zeroed))) {
 				units_free(at, bytes, placement);
@@ -192,7 +191,7 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 	 */
 	__atomic_add_fetch(&heap_ngrowing, 1, __ATOMIC_SEQ_CST);
 	grown = newbytes <= (heap_window.units << HEAP_UNIT_SHIFT) - start &&
-		heap_commit((uintptr_t)at + newbytes, newbytes) == COMMITTED &&
+		heap_commit((uintptr_t)at + newbytes) == COMMITTED &&
 		vmem_grow(heap_arena, at, oldbytes, newbytes);
 	__atomic_sub_fetch(&heap_ngrowing, 1, __ATOMIC_SEQ_CST);
 	if (!grown)

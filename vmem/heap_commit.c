@@ -274,7 +274,7 @@ commit_growth_locked(uintptr_t end, uintptr_t goal, size_t huge)
 }
 
 static enum commit_result
-heap_commit_locked(uintptr_t end, size_t block_bytes)
+heap_commit_locked(uintptr_t end)
 {
 	lock_assert_held(&heap_lock);
 
@@ -287,7 +287,7 @@ heap_commit_locked(uintptr_t end, size_t block_bytes)
 	got = reserve_locked(end);
 	if (got != COMMITTED)
 		return got;
-	huge = huge_growth_max(committed_end - heap_window.base, block_bytes);
+	huge = huge_growth_max(committed_end - heap_window.base);
 	goal = commit_goal_locked(end, huge != 0);
 	if (commit_growth_locked(end, goal, huge))
 		return COMMITTED;
@@ -299,7 +299,7 @@ heap_commit_locked(uintptr_t end, size_t block_bytes)
 }
 
 enum commit_result
-heap_commit(uintptr_t end, size_t block_bytes)
+heap_commit(uintptr_t end)
 {
 	enum commit_result got;
 
@@ -307,7 +307,7 @@ heap_commit(uintptr_t end, size_t block_bytes)
 	if (likely(end <= __atomic_load_n(&committed_end, __ATOMIC_SEQ_CST)))
 		return COMMITTED;
 	lock_take(&heap_lock);
-	got = heap_commit_locked(end, block_bytes);
+	got = heap_commit_locked(end);
 	umem_assert(heap_check_locked());
 	lock_release(&heap_lock);
 	return got;

@@ -47,8 +47,8 @@ enum commit_result {
 /* Begin with no committed memory, and addresses reserved up to reserved. */
 void heap_commit_start(uintptr_t reserved);
 
-/* Commit all memory below end, for a block of block_bytes that ends there. */
-enum commit_result heap_commit(uintptr_t end, size_t block_bytes);
+/* Commit all memory below end. */
+enum commit_result heap_commit(uintptr_t end);
 
 /*
  * Take the unit at the end of the reserved addresses, where a foreign mapping

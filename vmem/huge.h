@@ -7,10 +7,10 @@
 #define HUGE_PAGE (2 * MIB)
 
 /*
- * The most bytes of huge pages by which a heap of heap_bytes may grow, when it
- * must grow for a block of block_bytes.  0: use small pages.
+ * The most bytes of huge pages by which a heap of heap_bytes may grow now.  0:
+ * use small pages.
  */
-size_t huge_growth_max(size_t heap_bytes, size_t block_bytes);
+size_t huge_growth_max(size_t heap_bytes);
 
 /*
  * The most bytes of the next piece of growth, after huge_growth_max() has

@@ -29,17 +29,11 @@ grow(unsigned npieces, size_t nth)
 		huge_growth_record((uintptr_t)at, (uintptr_t)at + PIECE, false);
 }
 
-static bool
-wanted_for(size_t heap, size_t block)
-{
-	return huge_growth_max(heap, block) != 0;
-}
-
-/* Asks on behalf of a large block in a heap of 64 MiB. */
+/* In a heap of 64 MiB. */
 static bool
 wanted(void)
 {
-	return wanted_for(64 * MIB, 4 * MIB);
+	return huge_growth_max(64 * MIB) != 0;
 }
 
 /* Returns the longest next run of huge pages, in bytes, after a probe. */
@@ -48,7 +42,7 @@ run_in(size_t heap)
 {
 	bool probe;
 
-	if (huge_growth_max(heap, 4 * MIB) == 0)
+	if (huge_growth_max(heap) == 0)
 		return 0;
 	return huge_growth_next(&probe);
 }
@@ -63,68 +57,42 @@ START_TEST(a_dense_heap_wants_huge_pages)
 {
 	grow(MANY, 1);
 	ck_assert(wanted());
-	ck_assert(wanted_for(16 * MIB, 64 * KIB));
-	ck_assert(!wanted_for(16 * MIB - 1, 64 * KIB));
+	ck_assert_uint_ne(huge_growth_max(16 * MIB), 0);
+	ck_assert_uint_eq(huge_growth_max(16 * MIB - 1), 0);
 }
 END_TEST
 
 START_TEST(a_sparse_heap_wants_none)
 {
-	/* A third, a fourth and so on of all pages is touched. */
+	/* Half, a third, a fourth and so on of all pages is touched. */
 	grow(MANY, (size_t)_i);
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 20; i++)
 		ck_assert(!wanted());
-		ck_assert(!wanted_for(16 * MIB, 64 * KIB));
-	}
 }
 END_TEST
 
-/* At most a sixteenth of the heap is untouched in a run. */
-START_TEST(a_run_is_as_long_as_its_density_allows)
+START_TEST(a_run_is_half_of_the_heap_in_whole_huge_pages)
 {
 	grow(MANY, 1);
-	ck_assert_uint_eq(run_in(16 * MIB), 16 * MIB);
-	ck_assert_uint_eq(run_in(64 * MIB), 64 * MIB);
-	/* Every other page is touched. */
-	grow(MANY, 2);
-	ck_assert_uint_eq(run_in(64 * MIB), 8 * MIB);
-	ck_assert_uint_eq(run_in(256 * MIB), 32 * MIB);
-	/* The run would be too short to be worth a probe. */
-	ck_assert_uint_eq(run_in(32 * MIB), 0);
-}
-END_TEST
-
-/*
- * For heaps of many sizes; n of every 16 pages are touched.  A dense heap gets
- * at least 14 MiB.
- */
-START_TEST(a_run_is_whole_huge_pages)
-{
-	size_t page = os_page_size();
-	char *at = os_map(MANY * PIECE);
-
-	ck_assert_ptr_nonnull(at);
-	os_huge(at, MANY * PIECE, false);
-	for (size_t i = 0; i < MANY * PIECE / page; i++)
-		if (i % 16 < (size_t)_i)
-			at[i * page] = 1;
-	for (unsigned i = 0; i < MANY; i++, at += PIECE)
-		huge_growth_record((uintptr_t)at, (uintptr_t)at + PIECE, false);
 	for (size_t heap = 16 * MIB; heap < 500 * MIB; heap += MIB + 64 * KIB)
-		ck_assert_uint_eq(run_in(heap) % HUGE_PAGE, 0);
-	if (_i > 12 && _i < 15)
-		ck_assert_uint_eq(run_in(16 * MIB), 14 * MIB);
+		ck_assert_uint_eq(
+		    run_in(heap), align_down(heap / 2, HUGE_PAGE));
 }
 END_TEST
 
 /* The latest piece is being handed out, and the program will fill it. */
 START_TEST(the_very_latest_piece_does_not_count_yet)
 {
-	grow(MANY, 1);
+	grow(MANY, 0);
+	grow(2, 1);
+	/* One of the three pieces that count is touched. */
+	ck_assert(!wanted());
+	/* Two of them are. */
 	grow(1, 0);
-	ck_assert_uint_eq(run_in(64 * MIB), 64 * MIB);
-	grow(1, 1);
-	ck_assert_uint_lt(run_in(64 * MIB), 32 * MIB);
+	ck_assert(wanted());
+	/* Two of four are: a huge page has followed the latest piece. */
+	huge_growth_record(0, HUGE_PAGE, true);
+	ck_assert(!wanted());
 }
 END_TEST
 
@@ -147,33 +115,10 @@ START_TEST(what_counts_is_what_came_last)
 }
 END_TEST
 
-START_TEST(a_large_block_gets_half_the_heap_at_most)
+START_TEST(a_step_gets_half_the_heap_at_most)
 {
 	grow(MANY, 1);
-	ck_assert_uint_eq(huge_growth_max(64 * MIB, 512 * MIB), 32 * MIB);
-}
-END_TEST
-
-START_TEST(small_blocks_will_fill_a_large_heap)
-{
-	grow(MANY, 0);
-	ck_assert(wanted_for(32 * MIB, 64 * KIB));
-	ck_assert(!wanted_for(32 * MIB - 1, 64 * KIB));
-	ck_assert(!wanted_for(32 * MIB, MIB));
-}
-END_TEST
-
-/* They get none if hardly any memory for small blocks is touched. */
-START_TEST(small_blocks_that_are_not_written_want_none)
-{
-	/* A fifth of all pages is touched, or a third. */
-	ck_assert(!wanted_for(4 * MIB, 64 * KIB));
-	grow(MANY, _i == 0 ? 5 : 3);
-	ck_assert_int_eq(wanted_for(64 * MIB, 64 * KIB), _i == 1);
-	/* Untouched memory of large blocks does not count. */
-	ck_assert(!wanted_for(4 * MIB, 4 * MIB));
-	grow(3, 0);
-	ck_assert_int_eq(wanted_for(64 * MIB, 64 * KIB), _i == 1);
+	ck_assert_uint_eq(huge_growth_max(64 * MIB), 32 * MIB);
 }
 END_TEST
 
@@ -182,7 +127,6 @@ START_TEST(the_option_forbids_them)
 	grow(MANY, 1);
 	huge_use = HUGE_NO;
 	ck_assert(!wanted());
-	ck_assert(!wanted_for(64 * MIB, 64 * KIB));
 	huge_use = HUGE_AUTO;
 	ck_assert(wanted());
 }
@@ -195,8 +139,8 @@ START_TEST(the_option_demands_them)
 
 	huge_use = HUGE_ALWAYS;
 	for (int i = 0; i < 2; i++) {
-		ck_assert_uint_eq(huge_growth_max(0, 64 * KIB), SIZE_MAX);
-		ck_assert_uint_eq(huge_growth_max(64 * MIB, GIB), SIZE_MAX);
+		ck_assert_uint_eq(huge_growth_max(0), SIZE_MAX);
+		ck_assert_uint_eq(huge_growth_max(64 * MIB), SIZE_MAX);
 		ck_assert_uint_ge(huge_growth_next(&probe), 64 * GIB);
 		ck_assert(!probe);
 		grow(MANY, 0);
@@ -207,35 +151,38 @@ START_TEST(the_option_demands_them)
 }
 END_TEST
 
-/* While a heap doubles, returns the fraction that comes as huge pages. */
-static double
-huge_part(size_t heap)
+/* Returns the probes while a heap grows by bytes. */
+static int
+probes_in(size_t heap, size_t bytes)
 {
-	size_t huge = 0, all = 0;
+	size_t all = 0;
+	int nprobes = 0;
 
-	ck_assert(wanted_for(heap, 64 * KIB));
-
-	for (uintptr_t at = HUGE_PAGE; all < heap;) {
+	grow(MANY, 1);
+	while (all < bytes) {
 		bool probe;
-		size_t most = huge_growth_next(&probe);
+		size_t most;
 
+		ck_assert_uint_ne(huge_growth_max(heap + all), 0);
+		most = huge_growth_next(&probe);
 		ck_assert_uint_gt(most, 0);
 		ck_assert(!probe || most == HUGE_PAGE);
-		huge_growth_record(at, at + most, !probe);
-		huge += probe ? 0 : most;
+		/* What a probe finds there is touched. */
+		if (probe)
+			grow(HUGE_PAGE / PIECE, 1);
+		else
+			huge_growth_record(0, most, true);
+		nprobes += probe;
 		all += most;
-		at += most;
 	}
-	return (double)huge / (double)all;
+	return nprobes;
 }
 
 START_TEST(one_piece_in_some_is_a_probe)
 {
-	ck_assert(huge_part(32 * MIB) >= 0.8);
-	ck_assert(huge_part(1024 * MIB) >= 0.99);
-	/* A part of the growth is probes with small pages. */
-	ck_assert(huge_part(32 * MIB) < 0.95);
-	ck_assert(huge_part(1024 * MIB) < 1);
+	/* While the heap doubles twice. */
+	ck_assert_int_eq(probes_in(32 * MIB, 96 * MIB), 2);
+	ck_assert_int_eq(probes_in(1024 * MIB, 3072ul * MIB), 2);
 }
 END_TEST
 
@@ -268,7 +215,7 @@ START_TEST(sparse_use_of_huge_pages_is_found_out)
 		wasted += probe ? 0 : most;
 		ck_assert_uint_lt(wasted, heap);
 	}
-	ck_assert_uint_le(wasted, heap * 3 / 5);
+	ck_assert_uint_le(wasted, heap * 3 / 4);
 }
 END_TEST
 
@@ -281,16 +228,12 @@ huge_suite(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, nothing_is_known_of_a_heap_that_has_not_grown);
 	tcase_add_test(tcase, a_dense_heap_wants_huge_pages);
-	tcase_add_loop_test(tcase, a_sparse_heap_wants_none, 3, 7);
-	tcase_add_test(tcase, a_run_is_as_long_as_its_density_allows);
-	tcase_add_loop_test(tcase, a_run_is_whole_huge_pages, 8, 17);
+	tcase_add_loop_test(tcase, a_sparse_heap_wants_none, 2, 7);
+	tcase_add_test(tcase, a_run_is_half_of_the_heap_in_whole_huge_pages);
 	tcase_add_test(tcase, the_very_latest_piece_does_not_count_yet);
 	tcase_add_test(tcase, a_single_piece_is_better_than_none);
 	tcase_add_test(tcase, what_counts_is_what_came_last);
-	tcase_add_test(tcase, a_large_block_gets_half_the_heap_at_most);
-	tcase_add_test(tcase, small_blocks_will_fill_a_large_heap);
-	tcase_add_loop_test(
-	    tcase, small_blocks_that_are_not_written_want_none, 0, 2);
+	tcase_add_test(tcase, a_step_gets_half_the_heap_at_most);
 	tcase_add_test(tcase, the_option_forbids_them);
 	tcase_add_test(tcase, the_option_demands_them);
 	tcase_add_test(tcase, one_piece_in_some_is_a_probe);
