@@ -155,12 +155,6 @@ unsigned cpu_now(void);
 size_t cpu_rounds_estimate(struct cpu_hot *hot);
 
 /*
- * Racy estimate of the rounds in this CPU's loaded magazines of all caches in
- * the first region.  *cpu becomes the number of this CPU.
- */
-size_t cpu_rounds_estimate_all(unsigned *cpu);
-
-/*
  * Maintenance countdown.  Each push that takes the slow path calls
  * cpu_ticked().  npushes is the number of pushes that no section has counted.
  * Returns true for a tick: cpu_layer.ticks pushes have occurred on this CPU

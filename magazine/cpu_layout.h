@@ -102,7 +102,6 @@ struct cpu_cold {
 			uint32_t left[COUNTED_EVENTS]; /* [a] */
 		} pushes;
 	};
-	uint32_t nswaps; /* exchanges of loaded and previous */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Headers in a block. */

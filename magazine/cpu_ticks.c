@@ -231,24 +231,3 @@ cpu_rounds_estimate(struct cpu_hot *hot)
 	return cpu < cpu_layer.nslots ? header_rounds_estimate(hot_of(hot, cpu))
 				      : 0;
 }
-
-size_t
-cpu_rounds_estimate_all(unsigned *cpu)
-{
-	size_t n = 0;
-
-	*cpu = cpu_now();
-	if (*cpu >= cpu_layer.nslots ||
-	    !load_acquire(&cpu_regions->committed[*cpu]))
-		return 0;
-	for (unsigned i = 0; i < CPU_HEADERS; i += 64) {
-		uint64_t taken = load_relaxed(&cpu_regions->taken[i / 64]);
-
-		if (i == 0)
-			taken &= ~(uint64_t)1;
-		for (; taken != 0; taken &= taken - 1)
-			n += header_rounds_estimate(hot_of(
-			    header_hot(cpu_regions, i + lowbit(taken)), *cpu));
-	}
-	return n;
-}

@@ -169,16 +169,6 @@ magazine_empty(struct magazine_layer *layer)
 	return magazine_new(layer);
 }
 
-uint32_t magazine_exchanged;
-
-static void
-note_exchange(void)
-{
-	/* Avoid a store to a cache line that all CPUs read. */
-	if (unlikely(load_relaxed(&magazine_exchanged) == 0))
-		store_relaxed(&magazine_exchanged, 1);
-}
-
 /* Loaded becomes previous and previous becomes loaded. */
 static void
 swap_magazines(struct cpu_owned *own)
@@ -192,7 +182,6 @@ swap_magazines(struct cpu_owned *own)
 		own->cold->previous->nrounds = own->nrounds;
 	own->cold->loaded = mag;
 	own->nrounds = mag == NULL ? 0 : mag->nrounds;
-	note_exchange();
 }
 
 /*
@@ -216,7 +205,6 @@ rebalance(struct cpu_owned *own)
 	from->nrounds -= n;
 	memcpy(to->round, from->round + from->nrounds, n * sizeof(void *));
 	own->nrounds = n;
-	note_exchange();
 	return true;
 }
 
@@ -261,56 +249,6 @@ stale_to_previous(struct magazine_layer *layer, struct cpu_owned *own)
 	return is_stale(layer, cold->previous);
 }
 
-/*
- * Replaces a magazine that is smaller than new ones.  Returns the larger one,
- * with its rounds, or the old one if there is no memory.  mag may be NULL.
- */
-static struct magazine *
-enlarged(struct magazine_layer *layer, struct magazine *mag, unsigned nrounds)
-{
-	struct magazine *larger;
-
-	if (mag == NULL || mag->capacity >= load_relaxed(&layer->rounds))
-		return mag;
-	larger = magazine_new(layer);
-	if (larger == NULL)
-		return mag;
-	/* The layer may have shrunk since the test. */
-	if (larger->capacity <= mag->capacity) {
-		magazine_delete(larger);
-		return mag;
-	}
-	memcpy(larger->round, mag->round, nrounds * sizeof(void *));
-	larger->nrounds = nrounds;
-	mag->nrounds = 0;
-	magazine_delete(mag);
-	return larger;
-}
-
-/*
- * The owned header has exchanged its two magazines, or has moved rounds from
- * one to the other.  If that happens often, they grow.  They are replaced here,
- * because a program whose objects fit into them never trades them.
- *
- * No section uses them meanwhile, because the header is owned; cpu_release()
- * publishes the new ones.  cpu_seems_empty() and cpu_prefetch(), which other
- * threads call, do not read the rounds of a magazine.  For the lock of meta see
- * add_magazine().
- */
-static void
-note_swapped(struct magazine_layer *layer, struct cpu_owned *own)
-{
-	struct cpu_cold *cold = own->cold;
-
-	if (likely(++cold->nswaps % SIZES_SWAPS != 0))
-		return;
-	sizes_swapped(layer);
-	cold->loaded = enlarged(layer, cold->loaded, own->nrounds);
-	if (cold->previous != NULL)
-		cold->previous =
-		    enlarged(layer, cold->previous, cold->previous->nrounds);
-}
-
 /* A magazine was received from, or passed to, the depot or the slabs. */
 static void
 note_moved(struct magazine_layer *layer, const struct cpu_cold *cold)
@@ -338,7 +276,6 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	if (cold->previous != NULL && cold->previous->nrounds > 0) {
 		if (!rebalance(own))
 			swap_magazines(own);
-		note_swapped(layer, own);
 		umem_assert(own->nrounds > 0);
 		return true;
 	}
@@ -514,7 +451,6 @@ have_space(struct magazine_layer *layer, struct cpu_owned *own,
 	    cold->previous->nrounds < cold->previous->capacity) {
 		swap_magazines(own);
 		rebalance(own);
-		note_swapped(layer, own);
 		return true;
 	}
 	if (cold->previous != NULL)

@@ -5,12 +5,6 @@
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
 
-/* Acquisitions of a lock, and contended ones of these; modulo 2^32. */
-struct lock_counts {
-	uint32_t nacquired;
-	uint32_t ncontended;
-};
-
 /*
  * The magazines of one cache.
  *
@@ -23,11 +17,8 @@ struct magazine_layer {
 	uint32_t rounds;       /* [a] capacity of new magazines */
 	uint32_t depot_bytes;  /* [a] limit of the depot, in bytes of objects */
 	uint32_t object_bytes; /* [I] */
-	struct lock_counts
-	    lock_counts;         /* [u] of the depots, at the last update */
-	uint16_t rounds_base;    /* [I] capacity that takes no budget */
-	uint16_t rounds_most;    /* [I] largest capacity */
-	uint16_t rounds_crowded; /* [I] largest capacity if contended */
+	uint16_t rounds_base;  /* [I] capacity that takes no budget */
+	uint16_t rounds_most;  /* [I] largest capacity */
 	uint8_t flowed;     /* [a] 1: sustained traffic since the last update */
 	uint8_t overflowed; /* [a] 1: a surplus was flushed since a refill */
 	uint16_t nshards;   /* [I] shards of the depot; 0: no layer */
@@ -150,12 +141,6 @@ enum magazine_result magazine_put_bulk(struct magazine_layer *layer,
     void *const *objects, unsigned *n, unsigned *work);
 
 /*
- * [a] Set to 1 when a CPU exchanges magazines of any cache; the reader resets
- * it.
- */
-extern hidden uint32_t magazine_exchanged;
-
-/*
  * The newest rounds with which a slow push compares its object, as the section
  * does.
  */
@@ -233,11 +218,9 @@ void magazine_take_own(struct magazine_layer *layer, struct magazine **chain);
 
 /*
  * Update: take the magazines that were not used since the last update, as a
- * chain, and adapt the capacities.  behind counts the acquisitions of the
- * slabs' lock since the last update.
+ * chain, and adapt the capacities.
  */
-void magazine_update(struct magazine_layer *layer, struct lock_counts behind,
-    struct magazine **chain);
+void magazine_update(struct magazine_layer *layer, struct magazine **chain);
 
 /*
  * Take the surplus of the depot, as a chain: the magazines that were not used

@@ -129,19 +129,16 @@ magazine_empty_depot(struct magazine_layer *layer, struct magazine **chain)
 }
 
 void
-magazine_update(struct magazine_layer *layer, struct lock_counts behind,
-    struct magazine **chain)
+magazine_update(struct magazine_layer *layer, struct magazine **chain)
 {
 	bool surplus;
 
 	*chain = NULL;
 	cpu_drain(layer->hot, layer->cold, is_busy, chain);
 	surplus = shards_take(layer, depot_take_surplus, chain);
-	if (!sizes_grow_if_met(layer, behind)) {
-		if (*chain != NULL && shards_nfull(layer) == 0)
-			magazine_shrink(layer);
-		sizes_return_budget(layer);
-	}
+	if (*chain != NULL && shards_nfull(layer) == 0)
+		magazine_shrink(layer);
+	sizes_return_budget(layer);
 	if (surplus)
 		sizes_shrink_depot(layer);
 }

@@ -192,34 +192,14 @@ shards_take(
 	return some;
 }
 
-/* Sum of the 32-bit member at offset word of each shard, without locks. */
-static uint32_t
-sum_words(struct magazine_layer *layer, size_t word)
-{
-	uint32_t n = 0;
-
-	for (unsigned i = 0; i < layer->nshards; i++)
-		n += load_relaxed(
-		    (uint32_t *)((char *)magazine_shard(layer, i) + word));
-	return n;
-}
-
 size_t
 shards_nfull(struct magazine_layer *layer)
 {
-	return sum_words(layer, offsetof(struct depot, full.n));
-}
+	size_t n = 0;
 
-uint32_t
-shards_ncontended(struct magazine_layer *layer)
-{
-	return sum_words(layer, offsetof(struct depot, ncontended));
-}
-
-uint32_t
-shards_nmoved(struct magazine_layer *layer)
-{
-	return sum_words(layer, offsetof(struct depot, nmoved));
+	for (unsigned i = 0; i < layer->nshards; i++)
+		n += load_relaxed(&magazine_shard(layer, i)->full.n);
+	return n;
 }
 
 size_t

@@ -43,8 +43,4 @@ size_t shards_nfull(struct magazine_layer *layer);
 /* Rounds in the magazines of all shards. */
 size_t shards_nrounds(struct magazine_layer *layer);
 
-/* Sums of depot.ncontended and depot.nmoved over all shards, modulo 2^32. */
-uint32_t shards_ncontended(struct magazine_layer *layer);
-uint32_t shards_nmoved(struct magazine_layer *layer);
-
 #endif

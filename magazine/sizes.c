@@ -8,16 +8,12 @@
  *	BASE_ROUNDS, and BASE_BYTES bytes of them, but two rounds in any case.
  *
  *	Beyond the base, magazines take bytes from the budget of a CPU, which
- *	all caches share: CPU_BYTES.  The magazines of a cache grow one step
- *	- if a CPU has exchanged FLOW magazines of it since the last growth, or
- *	  since the last update: sustained traffic, for which larger magazines
- *	  avoid exchanges, with the depot or with the slabs;
- *	- if a CPU has exchanged its two magazines of it with each other
- *	  SIZES_SWAPS times: the number of live objects rises and falls beyond
- *	  what one of them holds.  That alone makes no magazine larger than
- *	  SWAPPED_BYTES, because these exchanges take no lock;
- *	- if the lock of the depot or of the slabs is contended;
- *	- if a bulk request is larger than a magazine.
+ *	all caches share: CPU_BYTES.  The magazines of a cache grow one step if
+ *	a CPU has exchanged FLOW magazines of it since the last growth, or since
+ *	the last update: sustained traffic, for which larger magazines avoid
+ *	exchanges, with the depot or with the slabs.  Where CPUs wait for these
+ *	locks there is traffic, too.  A bulk request that is larger than a
+ *	magazine makes them grow one step at once.
  *	They take no more than a quarter of the budget for one cache.  A cache
  *	returns its bytes at an update if no CPU has exchanged FLOW/4 magazines
  *	of it since the last update, so budget moves from idle caches to busy
@@ -29,21 +25,6 @@
  *	Because the rate of exchanges decides, a program with a short burst of
  *	calls keeps small magazines.  FLOW exchanges take about 3 us, of an
  *	interval of 250 ms.
- *
- *	Usually 254 rounds are enough: an acquisition of the slabs' lock takes
- *	150 to 500 ns, which is at most 2 ns for each object.  But many CPUs
- *	that only allocate contend for that lock: 14 to 24 CPUs that fill new
- *	memory with objects of one class keep it busy (calculated).  The time
- *	is spent on cache lines that move from one CPU to the next, as many for
- *	a thousand rounds as for a few.  Therefore, if more than one acquisition
- *	in CROWD had to wait between two updates, magazines grow to 1022 rounds,
- *	until an update finds little traffic.
- *
- *	With less contention the larger magazines do not pay.  Two CPUs with
- *	one contended acquisition in 13 are 1/20 slower with 1022 rounds,
- *	because fewer of their objects stay in the first-level cache.  If the
- *	lock is held for 1 or 2 us longer each time, they need 3/4 or 1/2 of the
- *	time.
  *
  * Quota
  *	Each CPU has magazines of the same capacities, so the budget bounds the
@@ -76,25 +57,18 @@
 /* The unit of the budget (an option). */
 size_t magazine_bytes_most = 64 * KIB;
 /* A magazine of the base capacity has at most these bytes and rounds. */
-#define BASE_BYTES    (magazine_bytes_most / 2)
-#define BASE_ROUNDS   62
-/* Exchanges within a CPU make no larger magazine than this. */
-#define SWAPPED_BYTES (magazine_bytes_most / 4)
+#define BASE_BYTES  (magazine_bytes_most / 2)
+#define BASE_ROUNDS 62
 /*
  * The budget of a CPU: bytes beyond the base in the two magazines of all caches
  * together, 4 MiB by default.  One cache may take a quarter of it.
  */
-#define CPU_BYTES     (64 * magazine_bytes_most)
+#define CPU_BYTES   (64 * magazine_bytes_most)
 /* The largest limit of a depot, in bytes; the initial one is IDLE_MIN. */
 size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {
     2, 6, 14, 30, 62, 126, 254, 510, MAGAZINE_ROUNDS_MAX};
-/* Largest capacity without contention. */
-#define ROUNDS_CALM 254
-/* A lock is contended if more than one acquisition in CROWD has to wait. */
-#define CROWD       4
-
 /* Sustained traffic: exchanges of magazines by one CPU between two updates. */
 #define FLOW (4 * SIZES_FLOW_STEP)
 
@@ -133,8 +107,7 @@ static void
 depot_resize(struct magazine_layer *layer)
 {
 	size_t each =
-	    (size_t)__atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) *
-	    layer->object_bytes;
+	    (size_t)load_relaxed(&layer->rounds) * layer->object_bytes;
 	size_t most = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED);
 
 	if (layer->keeps_none)
@@ -165,13 +138,11 @@ sizes_init(
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
 	layer->depot_bytes = depot_least();
-	layer->rounds_crowded = capacity_at_most(most);
-	layer->rounds_most = capacity_at_most(lesser(most, ROUNDS_CALM));
+	layer->rounds_most = capacity_at_most(most);
 	layer->rounds_base = capacity_at_most(base);
 	layer->rounds = layer->rounds_base;
 	umem_assert(layer->rounds_base <= layer->rounds_most);
-	umem_assert(layer->rounds_most <= layer->rounds_crowded);
-	umem_assert(layer->rounds_crowded <= MAGAZINE_ROUNDS_MAX);
+	umem_assert(layer->rounds_most <= MAGAZINE_ROUNDS_MAX);
 	depot_resize(layer);
 }
 
@@ -236,52 +207,19 @@ sizes_end(struct magazine_layer *layer)
 	budget_return(budget_bytes(layer, layer->rounds));
 }
 
-/* Increase the capacity by one step if it is below most. */
-static void
-grow_to(struct magazine_layer *layer, unsigned most)
-{
-	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
-
-	if (now < most)
-		resize(layer, now, capacity_at_most(2 * now + 2));
-}
-
 void
 magazine_grow(struct magazine_layer *layer)
 {
-	grow_to(layer, layer->rounds_most);
-}
+	unsigned now = load_relaxed(&layer->rounds);
 
-/* Was the lock contended? */
-static bool
-is_crowd(struct lock_counts counts)
-{
-	return counts.ncontended > SIZES_CONTENTION_MAX &&
-	       counts.ncontended > counts.nacquired / CROWD;
-}
-
-bool
-sizes_grow_if_met(struct magazine_layer *layer, struct lock_counts behind)
-{
-	/* One acquisition of a depot's lock usually moves two magazines. */
-	struct lock_counts now = {
-	    shards_nmoved(layer) / 2, shards_ncontended(layer)};
-	struct lock_counts here = {now.nacquired - layer->lock_counts.nacquired,
-	    now.ncontended - layer->lock_counts.ncontended};
-
-	layer->lock_counts = now;
-	if (here.ncontended + behind.ncontended <= SIZES_CONTENTION_MAX)
-		return false;
-	grow_to(layer, is_crowd(here) || is_crowd(behind)
-			   ? layer->rounds_crowded
-			   : layer->rounds_most);
-	return true;
+	if (now < layer->rounds_most)
+		resize(layer, now, capacity_at_most(2 * now + 2));
 }
 
 void
 magazine_shrink(struct magazine_layer *layer)
 {
-	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	unsigned now = load_relaxed(&layer->rounds);
 
 	if (now > capacities[0])
 		resize(layer, now, capacity_at_most(now - 1));
@@ -292,21 +230,13 @@ sizes_flow(struct magazine_layer *layer, uint32_t nmoved)
 {
 	__atomic_store_n(&layer->flowed, 1, __ATOMIC_RELAXED);
 	if (nmoved % FLOW == 0)
-		grow_to(layer, layer->rounds_most);
-}
-
-void
-sizes_swapped(struct magazine_layer *layer)
-{
-	size_t most = SWAPPED_BYTES / layer->object_bytes;
-
-	grow_to(layer, capacity_at_most(lesser(most, layer->rounds_most)));
+		magazine_grow(layer);
 }
 
 void
 sizes_return_budget(struct magazine_layer *layer)
 {
-	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	unsigned now = load_relaxed(&layer->rounds);
 
 	if (__atomic_exchange_n(&layer->flowed, 0, __ATOMIC_RELAXED) == 0 &&
 	    now > layer->rounds_base)

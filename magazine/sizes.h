@@ -14,11 +14,6 @@ extern hidden size_t sizes_budget_used;
 void sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max);
 
-/*
- * Contended lock acquisitions between two updates above which magazines grow.
- */
-#define SIZES_CONTENTION_MAX 2
-
 /* Return the budget of a layer that is being destroyed. */
 void sizes_end(struct magazine_layer *layer);
 
@@ -31,24 +26,10 @@ void sizes_end(struct magazine_layer *layer);
 void sizes_flow(struct magazine_layer *layer, uint32_t nmoved);
 
 /*
- * Called after every SIZES_SWAPS exchanges of the two magazines of a CPU.  The
- * capacity grows, unless a magazine would be larger than SWAPPED_BYTES.
- */
-#define SIZES_SWAPS 1024
-void sizes_swapped(struct magazine_layer *layer);
-
-/*
  * Called when rounds are taken from the slabs and layer->overflowed is set: the
  * depot flushed a magazine to the slabs not long ago.  The depot grows.
  */
 void sizes_refilled(struct magazine_layer *layer);
-
-/*
- * At an update: grow the magazines if the locks of the depot and the slabs were
- * contended since the last update.  behind counts the acquisitions of the
- * slabs' lock since then.  Returns true if they were contended.
- */
-bool sizes_grow_if_met(struct magazine_layer *layer, struct lock_counts behind);
 
 /*
  * At an update: return the budget if there was no sustained traffic since the

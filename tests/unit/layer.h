@@ -27,7 +27,6 @@ static pthread_mutex_t slab_mutex = PTHREAD_MUTEX_INITIALIZER;
 static void *slab[NOBJECTS]; /* [slab_mutex] */
 static unsigned nslab;       /* [slab_mutex] */
 static uint32_t nwrong;      /* [atomic] */
-static const struct lock_counts calm;
 
 /* Returns false if this mode is not available on this machine. */
 static inline bool
@@ -66,6 +65,17 @@ restart(unsigned nshards, unsigned ncpus)
 	/* These magazines do not grow. */
 	ck_assert(magazine_layer_init(&layer, 64, 62, CPU_GUARD_NONE));
 	ck_assert(nshards == 0 || layer.nshards == nshards);
+}
+
+/* Magazines that were put into the shards or taken, modulo 2^32. */
+static inline uint32_t
+count_moved(void)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < layer.nshards; i++)
+		n += magazine_shard(&layer, i)->nmoved;
+	return n;
 }
 
 static inline void

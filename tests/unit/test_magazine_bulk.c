@@ -103,7 +103,7 @@ START_TEST(one_call_empties_the_cpu_and_the_depot)
 		return;
 	for (unsigned i = 0; i < n; i++)
 		put(&stamp[i]);
-	ck_assert_uint_gt(shards_nmoved(&layer), 2);
+	ck_assert_uint_gt(count_moved(), 2);
 	ck_assert_uint_eq(magazine_rounds(&layer), n);
 	ck_assert_uint_eq(magazine_get_bulk(&layer, held, 1024), n);
 	ck_assert_uint_eq(magazine_rounds(&layer), 0);

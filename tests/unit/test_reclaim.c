@@ -144,7 +144,7 @@ START_TEST(growth_while_somebody_is_at_work_is_not_forgotten)
 	ck_assert_uint_eq(page_purge_bytes(), 0);
 	worker_end();
 	/* The heap does not grow any more. */
-	reclaim_check(os_now_ns());
+	reclaim_check();
 	ck_assert_uint_ge(page_purge_bytes(), LATER * 2 / 3);
 }
 END_TEST
@@ -285,7 +285,7 @@ START_TEST(what_is_constructed_stays_in_its_depot)
 	ck_assert_uint_eq(cache_depot_bytes(cache), 0);
 	for (; asked < LATER / 4; asked += MIB / 2) {
 		ck_assert_ptr_nonnull(heap_alloc(MIB / 2, HEAP_UNIT, &zeroed));
-		reclaim_check(os_now_ns());
+		reclaim_check();
 	}
 	ck_assert_uint_eq(cache_flush_depot(cache), 0);
 	ck_assert_uint_eq(magazine_in_depot(&cache->mag), kept);
@@ -312,18 +312,18 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 	}
 	ck_assert_uint_gt(kept, LATER / 2);
 	heap_free(again, LATER / 4);
-	reclaim_check(os_now_ns());
+	reclaim_check();
 	ck_assert_uint_eq(cache_depot_bytes(cache), kept);
 	fresh = heap_allocated_clean();
 	/* Less than one step of allocation does not count as demand. */
 	ck_assert_ptr_nonnull(heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed));
-	reclaim_check(os_now_ns());
+	reclaim_check();
 	ck_assert_uint_eq(cache_depot_bytes(cache), kept);
 	while (cache_depot_bytes(cache) > heap_committed() / 8) {
 		ck_assert_ptr_nonnull(heap_alloc(MIB / 2, HEAP_UNIT, &zeroed));
 		asked += MIB / 2;
 		errno = 77;
-		reclaim_check(os_now_ns());
+		reclaim_check();
 		ck_assert_int_eq(errno, 77);
 	}
 	/* The heap has not grown, so demand alone caused the reclaim. */

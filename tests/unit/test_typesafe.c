@@ -793,7 +793,7 @@ release_by_all_means(umem_cache_t *cache)
 		cache_reclaim_idle(cache);
 	}
 	cache_flush_depot(cache);
-	reclaim_check(0);
+	reclaim_check();
 	update_reclaim(1, 0, /* may_call */ true);
 	umem_reap();
 	umem_cache_reap_now(cache);

@@ -503,33 +503,17 @@ cache_drain_idle(struct umem_cache *cache)
 	}
 }
 
-/*
- * Returns the acquisitions of the slabs' lock, and the contended ones, since
- * the last update.
- */
-static struct lock_counts
-slab_lock_counts(struct umem_cache *cache)
-{
-	struct lock_counts *seen = &cache->lock_counts_at_update;
-	struct lock_counts now = {
-	    .nacquired = load_relaxed(&cache->slabs.nacquired),
-	    .ncontended = load_relaxed(&cache->slabs.ncontended)};
-	struct lock_counts since = {
-	    now.nacquired - seen->nacquired, now.ncontended - seen->ncontended};
-
-	*seen = now;
-	return since;
-}
-
 bool
 cache_update(struct umem_cache *cache, bool may_call)
 {
-	struct lock_counts since = slab_lock_counts(cache);
+	uint32_t nacquired = load_relaxed(&cache->slabs.nacquired);
 	struct magazine *chain = NULL;
 	bool busy;
 
-	cache->nidle_updates =
-	    since.nacquired != 0 ? 0 : cache->nidle_updates + 1;
+	cache->nidle_updates = nacquired != cache->nacquired_at_update
+				   ? 0
+				   : cache->nidle_updates + 1;
+	cache->nacquired_at_update = nacquired;
 	/*
 	 * Flushing objects may release slabs of a source, or resources, which
 	 * calls the program.
@@ -538,7 +522,7 @@ cache_update(struct umem_cache *cache, bool may_call)
 		return false;
 	if (cache->has_magazines) {
 		cache_close_gate(cache);
-		magazine_update(&cache->mag, since, &chain);
+		magazine_update(&cache->mag, &chain);
 		cache_flush(cache, chain);
 		cache_open_gate(cache);
 	}

@@ -115,15 +115,15 @@ struct umem_cache {
 	umem_reclaim_t *reclaim;       /* [I] */
 	void *priv;                    /* [I] for these three */
 	size_t nused_at_update;        /* in use at the last update */
-	struct lock_counts lock_counts_at_update; /* of the slabs' lock */
-	uint32_t nidle_updates; /* updates in a row without a visit */
-	unsigned nidle_own;     /* for cache_reclaim_idle() */
-	uint64_t nfailed;       /* [a] requests that failed, by umem/malloc */
-	uint64_t nrefused;      /* [a] objects that the constructor refused */
-	struct list link;       /* [l] */
-	size_t tally[TALLIES];  /* [l] its part of each sum, when last asked */
-	uint32_t npins;       /* [l] walks that work on it; see cache_walk.c */
-	struct defer *defers; /* [a] deferred frees that wait; see defer.h */
+	uint32_t nacquired_at_update;  /* slabs.nacquired */
+	uint32_t nidle_updates;        /* updates in a row without a visit */
+	unsigned nidle_own;            /* for cache_reclaim_idle() */
+	uint64_t nfailed;      /* [a] requests that failed, by umem/malloc */
+	uint64_t nrefused;     /* [a] objects that the constructor refused */
+	struct list link;      /* [l] */
+	size_t tally[TALLIES]; /* [l] its part of each sum, when last asked */
+	uint32_t npins;        /* [l] walks that work on it; see cache_walk.c */
+	struct defer *defers;  /* [a] deferred frees that wait; see defer.h */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
 	struct limit limit __attribute__((aligned(CACHE_LINE)));

@@ -27,7 +27,7 @@
  *		prefers memory now to cached memory later.  Time does not matter
  *		to a program that allocates quickly; its bytes age by the bytes
  *		allocated since
- *	idle	a program with one thread makes no slow path (idle.c): age 0
+ *	idle	a program with one thread makes no slow path (update.c): age 0
  *	request	no memory, umem_reap(), malloc_trim(): age 0
  *
  * Step
@@ -59,7 +59,6 @@
 
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_walk.h"
-#include "umem/upkeep/idle.h"
 #include "umem/upkeep/pressure.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/soft_limit.h"
@@ -255,7 +254,7 @@ step_bytes(size_t target)
 }
 
 void
-reclaim_check(uint64_t now_ns)
+reclaim_check(void)
 {
 	size_t at = __atomic_load_n(&reclaim_at, __ATOMIC_RELAXED);
 	size_t total = heap_allocated_total(), fresh = heap_allocated_clean();
@@ -271,7 +270,6 @@ reclaim_check(uint64_t now_ns)
 	reclaim_flush_depots(target);
 	grown = growth_take(fresh, step);
 	if (grown != 0) {
-		idle_heap_grew(now_ns, fresh);
 		/* Undo the count, so that the next check tries again. */
 		if (!reclaim_for_growth(target)) {
 			__atomic_sub_fetch(

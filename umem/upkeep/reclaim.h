@@ -41,7 +41,7 @@ unsigned reclaim_page_pressure(void);
  * allocated much since the last step.  Called on slow paths with no lock held;
  * leaves errno alone.
  */
-void reclaim_check(uint64_t now_ns);
+void reclaim_check(void);
 
 /* About how many bytes are idle in all levels but CPU caches.  Takes locks. */
 size_t reclaim_idle_bytes(void);

@@ -20,8 +20,8 @@
  *	are free pages, one free in TICK_FREES takes the slow path for this
  *	purpose, so that a program whose calls are all served from magazines
  *	reads the clock, too.  If these ticks have been the only slow paths for
- *	a while, the program is idle (idle.c), and all unused memory is
- *	released at once.
+ *	the age at which memory is released, the program is idle: all idle bytes
+ *	have this age, and are released at once.
  *
  *	In a process with several threads the upkeep thread does this instead,
  *	so that memory is released even if the program never calls again.  After
@@ -55,7 +55,6 @@
 #include "umem/cache/cache_hooks.h"
 #include "umem/cache/cache_walk.h"
 #include "umem/base/ready.h"
-#include "umem/upkeep/idle.h"
 #include "umem/upkeep/pressure.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/snapshot.h"
@@ -97,6 +96,7 @@ static uint64_t due_ns;      /* [a] next update */
 static uint32_t reap_wanted; /* [a] set by umem_reap() and by a reclaim */
 static uint32_t reaps_done;  /* [a] by the upkeep thread, to wait on */
 
+static uint64_t active_ns;      /* [a] last slow path that read the clock */
 static uint32_t callbacks_free; /* [a] the last callbacks freed something */
 static size_t nused;            /* [worker] chunks taken from slabs */
 
@@ -492,7 +492,9 @@ release_above_limit(void)
 static void
 poll_dirty(uint64_t now)
 {
-	idle_note_activity(now);
+	/* The clock is coarse, and all threads share the cache line. */
+	if (load_relaxed(&active_ns) != now)
+		store_relaxed(&active_ns, now);
 	if (heap_dirty() >= idle_target(0) && ticks_get() > TICK_FREES &&
 	    !update_has_thread())
 		ticks_set(TICK_FREES);
@@ -501,14 +503,14 @@ poll_dirty(uint64_t now)
 void
 update_poll(void)
 {
-	uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
+	uint64_t due = load_relaxed(&due_ns);
 	uint64_t now = os_now_ns();
 	bool is_dirty = heap_dirty() != 0;
 
 	if (is_dirty || ticks_get() != INT32_MAX)
 		poll_dirty(now);
 	if (unlikely(reclaim_is_due())) {
-		reclaim_check(now);
+		reclaim_check();
 		release_above_limit();
 	}
 	if (likely(now < due)) {
@@ -542,7 +544,7 @@ release_all(uint64_t now)
 
 	if (!worker_begin())
 		return;
-	since = __atomic_load_n(&idle_since_ns, __ATOMIC_RELAXED);
+	since = load_relaxed(&idle_since_ns);
 	if (since == 0) {
 		/* This is a free(): call no function of the program. */
 		reclaim_caches_without_calls();
@@ -560,24 +562,18 @@ release_all(uint64_t now)
 }
 
 /*
- * Has the program become idle, by time or by push count, or is a release under
- * way?
+ * Has the program been in no slow path for the age at which memory is released,
+ * or is a release under way?
  */
 static bool
-detect_idle(uint64_t now)
+is_idle(uint64_t now)
 {
-	unsigned pressure = reclaim_dirty_pressure();
-	bool by_push_count =
-	    idle_by_push_count(now, pressure == RECLAIM_PRESSURE_MAX);
+	uint64_t last = load_relaxed(&active_ns);
+	uint64_t age = reclaim_age(RECLAIM_AGE_NS, reclaim_dirty_pressure());
 
-	if (__atomic_load_n(&idle_since_ns, __ATOMIC_RELAXED) != 0 ||
-	    idle_by_time(now, reclaim_age(RECLAIM_AGE_NS, pressure)))
-		return true;
-	if (by_push_count)
-		idle_predicted(now, heap_dirty(), heap_allocated_clean());
-	else
-		ticks_set(TICK_FREES);
-	return by_push_count;
+	/* Signed, because another thread may have stored a later time. */
+	return load_relaxed(&idle_since_ns) != 0 ||
+	       (int64_t)(now - last) > (int64_t)age;
 }
 
 void
@@ -589,10 +585,13 @@ update_tick(void)
 		ticks_set(INT32_MAX);
 		return;
 	}
-	if (detect_idle(now))
+	if (is_idle(now)) {
 		release_all(now);
-	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
-		update_due(now);
+	} else {
+		ticks_set(TICK_FREES);
+		if (now > load_relaxed(&due_ns))
+			update_due(now);
+	}
 }
 
 void
@@ -613,7 +612,6 @@ update_after_fork(bool counted)
 	due_ns = 0;
 	idle_since_ns = 0;
 	snapshot_after_fork();
-	idle_after_fork();
 }
 
 const struct cache_upkeep cache_upkeep = {
