@@ -896,8 +896,8 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 	ck_assert(cache_reclaim_idle(cache));
 	look_for_room(cache, nlooks);
 	/* The CPU keeps its two magazines. */
-	ck_assert_uint_lt(slab_total(&cache->slabs),
-	    2 * MAGAZINE_ROUNDS_MAX + total / 16);
+	ck_assert_uint_lt(
+	    slab_total(&cache->slabs), 2 * MAGAZINE_ROUNDS_MAX + total / 16);
 	ck_assert(!cache_reclaim_idle(cache));
 	umem_cache_destroy(cache);
 }
