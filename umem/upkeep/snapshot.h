@@ -21,7 +21,9 @@ void snapshot_served_by(uint32_t *sleeps_on, uint32_t waking);
  */
 bool snapshot_serve(uint64_t wait_ns);
 
-/* Releases the last copy if it has ended, for a process whose thread has. */
+/*
+ * Releases the last copy if it has ended, for a process without upkeep thread.
+ */
 void snapshot_reap(void);
 
 /*

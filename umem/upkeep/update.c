@@ -18,8 +18,8 @@
  * When
  *	Slow paths read the clock, and do an update when it is due.  While there
  *	are free pages, one free in TICK_FREES takes the slow path for this
- *	purpose, so that a program whose calls are all served from magazines
- *	reads the clock, too.  If these ticks have been the only slow paths for
+ *	purpose, so that a program reads the clock even if magazines serve all
+ *	its calls.  If these ticks have been the only slow paths for
  *	the age at which memory is released, the program is idle: all idle bytes
  *	have this age, and are released at once.
  *

@@ -68,8 +68,8 @@ extern const struct update_threads {
 } update_threads __attribute__((weak, visibility("hidden")));
 
 /*
- * Creates a thread of the library, whose attributes update_thread.c lists; it
- * calls update_thread_begin() first.  Returns false if that is not possible.
+ * Creates a thread of the library, which calls update_thread_begin() first; see
+ * update_thread.c for its attributes.  Returns false if that is not possible.
  * The caller holds no lock.
  */
 bool update_thread_create(
