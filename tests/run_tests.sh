@@ -386,6 +386,9 @@ add_job() {
 	fi
 }
 
+# A test that runs this script on tests of its own means all of them.
+export -n TESTS
+
 # runs WORD - is it one of TESTS?
 runs() {
 	[[ " ${TESTS:-unit programs scripts} " == *" $1 "* ]]
