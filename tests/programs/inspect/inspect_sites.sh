@@ -460,7 +460,8 @@ assert "session_open" not in names and "use_wrapper" in names, names
 assert sum(row["blocks"] for row in rows if row["call_site"] ==
            "unknown: blocks of umem_alloc_96") <= 50, rows
 assert 60 <= report["suppressed_blocks"] <= 160, report
-assert report["suppressed_blocks"] + report["blocks"] in (2322, 2323, 2324)
+blocks = report["suppressed_blocks"] + report["blocks"]
+assert blocks in (2322, 2323, 2324), blocks
 EOF
 finish 0
 

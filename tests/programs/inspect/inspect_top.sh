@@ -46,8 +46,10 @@ for ((i = 0; i < 20; i++)); do
 done
 rates || bad "no hit rates"
 [ "$(grep -c '^umem top  '"$pid"' growing  ' said)" = 2 ] || bad "two screens"
-grep -Eq '^RSS [0-9.]+M = in use [0-9.]+M \+ cached .* \(CPUs .*, depots .*, slabs ' \
-    said || bad "no identity"
+# The line is folded if its figures are long.
+tr -s '\n ' ' ' <said |
+    grep -Eq 'RSS [0-9.]+M = in use [0-9.]+M \+ cached .* \(CPUs .*, depots .*, slabs ' ||
+    bad "no identity"
 grep -Eq '^umem_alloc_208 ' said || bad "no cache"
 grep -Eq ' ~[0-9.]+M +[-+0-9.KM~]+ +~[0-9]+  keep_more \(growing\.c:[0-9]+\)$' said ||
     bad "no call site"
