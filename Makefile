@@ -289,6 +289,9 @@ $B/%: tests/%.cc | $(LIBS) $(RCU) requirements
 $(patsubst tests/%.c,$B/%,$(shell \
 	grep -ls '^ \* test link: static' tests/*/*.c tests/*/*/*.c)): $B/libumem.a
 
+# -idirafter makes them headers of the system, which -MMD leaves out.
+$(filter $B/programs/cxx/%,$(PROGRAMS)): umem/umem.hpp umem/umem.h
+
 # Tests that run make themselves find the variant in the environment.
 run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
 	SAN='$(SAN)' DEBUG='$(DEBUG)' tests/run_tests.sh

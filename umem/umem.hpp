@@ -167,23 +167,9 @@ inline thread_local std::exception_ptr failure;
  * pointer is a variable of its own, because the test of a static variable in a
  * function takes a second load, also for a free.
  */
-template <class T> class type_cache
-{
-	static inline std::atomic<umem_cache_t *> pointer{nullptr};
-
-	static umem_cache_t *create()
-	{
-		static umem_cache_t *const cache =
-		    create_cache<T>(nullptr, umem_cache_args());
-
-		pointer.store(cache, std::memory_order_release);
-		return cache;
-	}
-
-      public :
-	  /* Creates the cache if there is none. */
-	  static umem_cache_t *
-	  get()
+template <class T> struct type_cache {
+	/* Creates the cache if there is none. */
+	static umem_cache_t *get()
 	{
 		umem_cache_t *cache = pointer.load(std::memory_order_acquire);
 
@@ -194,6 +180,18 @@ template <class T> class type_cache
 	static umem_cache_t *get_existing() noexcept
 	{
 		return pointer.load(std::memory_order_relaxed);
+	}
+
+      private:
+	static inline std::atomic<umem_cache_t *> pointer{nullptr};
+
+	static umem_cache_t *create()
+	{
+		static umem_cache_t *const cache =
+		    create_cache<T>(nullptr, umem_cache_args());
+
+		pointer.store(cache, std::memory_order_release);
+		return cache;
 	}
 };
 
@@ -259,9 +257,8 @@ template <class Pointer> struct allocation_result {
  * objects that fit into the block (umem_good_size()); containers of C++23 use
  * them before they grow.
  */
-template <class T> class allocator
-{
-      public : using value_type = T;
+template <class T> struct allocator {
+	using value_type = T;
 	using size_type = std::size_t;
 	using difference_type = std::ptrdiff_t;
 	using propagate_on_container_move_assignment = std::true_type;
@@ -325,9 +322,8 @@ template <class T> class allocator
  * memory, and lives until the process ends.  Two or more objects come from
  * umem_alloc().  Without state; all are equal.
  */
-template <class T> class slab_allocator
-{
-      public : using value_type = T;
+template <class T> struct slab_allocator {
+	using value_type = T;
 	using size_type = std::size_t;
 	using difference_type = std::ptrdiff_t;
 	using propagate_on_container_move_assignment = std::true_type;
@@ -416,10 +412,9 @@ namespace detail
 {
 
 /* The part of cache<T> that does not depend on T. */
-class cache_handle
-{
-      public : cache_handle(cache_handle &&other) noexcept
-	  : cache_(std::exchange(other.cache_, nullptr))
+struct cache_handle {
+	cache_handle(cache_handle &&other) noexcept
+	    : cache_(std::exchange(other.cache_, nullptr))
 	{
 	}
 
@@ -597,15 +592,14 @@ as_array(T *const *objects) noexcept
  * Errors of a try_ form: EAGAIN at the limit, ETIMEDOUT, ENOMEM; see
  * umem_cache_alloc().
  */
-template <class T, class Kind = made> class cache : public detail::cache_handle
-{
+template <class T, class Kind = made> struct cache : detail::cache_handle {
 	static_assert(
 	    std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
 	    "objects of a cache are of an object type");
 	static_assert(
 	    std::is_nothrow_destructible_v<T>, "destructors do not throw");
 
-      public : using pointer = std::unique_ptr<T, deleter<T, Kind>>;
+	using pointer = std::unique_ptr<T, deleter<T, Kind>>;
 	/* A name of nullptr is that of the type. */
 	explicit cache(
 	    const char *name = nullptr, const cache_options &options = {})
@@ -661,8 +655,12 @@ template <class T, class Kind = made> class cache : public detail::cache_handle
 	[[nodiscard]] pointer try_take(request with = {})
 	{
 		static_assert(!is_made, "make() makes an object");
-		return adopt(
-		    static_cast<T *>(umem_cache_alloc(get(), with.flags)));
+		void *object = umem_cache_alloc(get(), with.flags);
+
+		/* No later call throws the exception of this one. */
+		if (object == nullptr)
+			detail::failure = nullptr;
+		return adopt(static_cast<T *>(object));
 	}
 
 	/*
@@ -802,15 +800,13 @@ retire(std::unique_ptr<T, deleter<T, Kind>> &&object,
  * on standard error.  One that was moved from may only be destroyed or assigned
  * to.
  */
-class arena
-{
-      public :
-	  /* size 0: an arena without a span; see add(). */
-	  arena(const char *name, std::uintptr_t base, std::size_t size,
-	      std::size_t quantum = 1, std::size_t qcache_max = 0,
-	      int vmflag = VMC_IDENTIFIER)
-	  : arena(vmem_create(name, pointer_of(base), size, quantum, nullptr,
-		nullptr, nullptr, qcache_max, vmflag))
+struct arena {
+	/* size 0: an arena without a span; see add(). */
+	arena(const char *name, std::uintptr_t base, std::size_t size,
+	    std::size_t quantum = 1, std::size_t qcache_max = 0,
+	    int vmflag = VMC_IDENTIFIER)
+	    : arena(vmem_create(name, pointer_of(base), size, quantum, nullptr,
+		  nullptr, nullptr, qcache_max, vmflag))
 	{
 	}
 

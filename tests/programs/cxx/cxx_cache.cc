@@ -257,6 +257,22 @@ reserved_objects()
 	check(nlive == 0);
 }
 
+// The exception of a constructor that try_take() called is not that of a later
+// call, which finds no memory.
+void
+one_failure_each()
+{
+	umem::cache<counted, umem::kept> objects;
+
+	countdown = 0;
+	check(objects.try_take() == nullptr);
+	countdown = -1;
+	umem_setmtbf(1);
+	check(throws_bad_alloc([&] { (void)objects.take(); }));
+	umem_setmtbf(0);
+	check(nlive == 0);
+}
+
 void
 want_of_memory()
 {
@@ -342,6 +358,7 @@ main()
 	limited_objects();
 	check(nlive == 0);
 	reserved_objects();
+	one_failure_each();
 	want_of_memory();
 	moved_caches();
 	threads_share_a_cache();
