@@ -78,7 +78,7 @@ deferred_submit(struct deferred *layer, struct magazine *mag)
 	    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* Room on the owned header, with *spare if need be. */
+/* Makes space on the owned header, with *spare if need be. */
 static bool
 deferred_have_space(struct deferred *layer, struct cpu_owned *own,
     struct magazine **spare, struct deferred_work *work)

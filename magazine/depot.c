@@ -45,7 +45,7 @@ depot_lock(struct depot *depot)
 {
 	if (likely(lock_try(&depot->lock)))
 		return;
-	/* Relaxed: the count only controls the capacity of magazines. */
+	/* Relaxed: the count is for tools. */
 	add_relaxed(&depot->ncontended, 1);
 	lock_take(&depot->lock);
 }
@@ -148,8 +148,8 @@ depot_trade(struct depot *depot, bool for_full, struct magazine *in)
 	struct magazine *out;
 
 	/*
-	 * Avoids the lock while the program only allocates or only frees.  As a
-	 * hint: a magazine that is put in meanwhile may be missed.
+	 * Avoids the lock while the program only allocates or only frees.  The
+	 * load is a hint: a magazine that is put in meanwhile may be missed.
 	 */
 	if (load_relaxed(&from->head) == NULL)
 		return NULL;

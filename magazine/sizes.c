@@ -11,13 +11,14 @@
  *	all caches share: CPU_BYTES.  The magazines of a cache grow one step if
  *	a CPU has exchanged FLOW magazines of it since the last growth, or since
  *	the last update: sustained traffic, for which larger magazines avoid
- *	exchanges, with the depot or with the slabs.  Where CPUs wait for these
- *	locks there is traffic, too.  A bulk request that is larger than a
- *	magazine makes them grow one step at once.
- *	They take no more than a quarter of the budget for one cache.  A cache
- *	returns its bytes at an update if no CPU has exchanged FLOW/4 magazines
- *	of it since the last update, so budget moves from idle caches to busy
- *	ones within an interval.  Magazines shrink below the base one step at an
+ *	exchanges, with the depot or with the slabs.  CPUs that wait for the
+ *	locks of these exchange magazines, too.  A bulk request that is larger
+ *	than a magazine makes them grow one step at once.
+ *
+ *	One cache takes no more than a quarter of the budget.  A cache returns
+ *	its bytes at an update if no CPU has exchanged FLOW/4 magazines of it
+ *	since the last update, so budget moves from idle caches to busy ones
+ *	within an interval.  Magazines shrink below the base one step at an
  *	update if they were idle.  Growth needs no clock.  A new capacity does
  *	not stop any thread: each magazine stores its own capacity, and a
  *	magazine of an old capacity is deleted when a thread finds it empty.

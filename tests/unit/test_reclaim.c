@@ -191,7 +191,7 @@ END_TEST
 
 /*
  * Stop the clock, so that only growth and demand reclaim: no update is due, and
- * a test that gets no CPU for a second does not look idle (idle.c).
+ * a test that gets no CPU for a second does not look idle (update.c).
  */
 static void
 setup(void)

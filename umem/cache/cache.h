@@ -293,7 +293,8 @@ bool cache_free_slow(struct umem_cache *cache, void *object,
     const char *function, unsigned *work);
 
 /*
- * The same, for calls that have not tried the section: they try it first.
+ * Allocate and free like cache_alloc_slow() and cache_free_slow(), for callers
+ * that have not tried the section: these functions try it first.
  */
 void *cache_alloc_by_section(struct umem_cache *cache, unsigned *work);
 bool cache_free_by_section(struct umem_cache *cache, void *object,

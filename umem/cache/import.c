@@ -3,8 +3,8 @@
  *
  * An import cache has the magazines of any other cache, and no slabs: its
  * objects ("resources") are pointer-sized values that the program's import()
- * delivers and its release() takes back.  import_backend
- * stands where other caches have slab_backend (cache.h).
+ * delivers and its release() takes back.  Its
+ * import_backend stands where other caches have slab_backend (cache.h).
  *
  * The pool
  *	A free may not call release(), because the caller may hold a lock that

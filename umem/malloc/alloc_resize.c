@@ -73,7 +73,10 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 	return q;
 }
 
-/* Moves a block of a size class into a large block.  NULL: no memory. */
+/*
+ * Moves a block of a size class into a large block.  Returns NULL if there is no
+ * memory.
+ */
 static void *
 resize_to_large(void *p, size_t bytes, size_t size)
 {

@@ -19,9 +19,9 @@
  *	Slow paths read the clock, and do an update when it is due.  While there
  *	are free pages, one free in TICK_FREES takes the slow path for this
  *	purpose, so that a program reads the clock even if magazines serve all
- *	its calls.  If these ticks have been the only slow paths for
- *	the age at which memory is released, the program is idle: all idle bytes
- *	have this age, and are released at once.
+ *	its calls.  If these ticks have been the only slow paths for the age at
+ *	which memory is released, the program is idle: all idle bytes have this
+ *	age, and are released at once.
  *
  *	In a process with several threads the upkeep thread does this instead,
  *	so that memory is released even if the program never calls again.  After
