@@ -109,7 +109,7 @@ depot_resize(struct magazine_layer *layer)
 {
 	size_t each =
 	    (size_t)load_relaxed(&layer->rounds) * layer->object_bytes;
-	size_t most = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED);
+	size_t most = load_relaxed(&layer->depot_bytes);
 
 	if (layer->keeps_none)
 		shards_bound(layer, 0);
@@ -161,13 +161,11 @@ static bool
 budget_take(size_t bytes)
 {
 	/* Look first: a write would take the line from the other CPUs. */
-	if (__atomic_load_n(&sizes_budget_used, __ATOMIC_RELAXED) + bytes >
-	    cpu_budget())
+	if (load_relaxed(&sizes_budget_used) + bytes > cpu_budget())
 		return false;
-	if (__atomic_add_fetch(&sizes_budget_used, bytes, __ATOMIC_RELAXED) <=
-	    cpu_budget())
+	if (add_relaxed(&sizes_budget_used, bytes) <= cpu_budget())
 		return true;
-	__atomic_sub_fetch(&sizes_budget_used, bytes, __ATOMIC_RELAXED);
+	sub_relaxed(&sizes_budget_used, bytes);
 	return false;
 }
 
@@ -175,7 +173,7 @@ static void
 budget_return(size_t bytes)
 {
 	if (bytes != 0)
-		__atomic_sub_fetch(&sizes_budget_used, bytes, __ATOMIC_RELAXED);
+		sub_relaxed(&sizes_budget_used, bytes);
 }
 
 /*
@@ -229,7 +227,7 @@ magazine_shrink(struct magazine_layer *layer)
 void
 sizes_flow(struct magazine_layer *layer, uint32_t nmoved)
 {
-	__atomic_store_n(&layer->flowed, 1, __ATOMIC_RELAXED);
+	store_relaxed(&layer->flowed, 1);
 	if (nmoved % FLOW == 0)
 		magazine_grow(layer);
 }
@@ -251,22 +249,19 @@ depot_set_room(struct magazine_layer *layer, size_t bytes)
 	if (bytes < depot_least() || bytes > magazine_depot_most)
 		return;
 	umem_assert(bytes <= UINT32_MAX);
-	__atomic_store_n(
-	    &layer->depot_bytes, (uint32_t)bytes, __ATOMIC_RELAXED);
+	store_relaxed(&layer->depot_bytes, (uint32_t)bytes);
 	depot_resize(layer);
 }
 
 void
 sizes_refilled(struct magazine_layer *layer)
 {
-	__atomic_store_n(&layer->overflowed, 0, __ATOMIC_RELAXED);
-	depot_set_room(layer,
-	    2 * (size_t)__atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED));
+	store_relaxed(&layer->overflowed, 0);
+	depot_set_room(layer, 2 * (size_t)load_relaxed(&layer->depot_bytes));
 }
 
 void
 sizes_shrink_depot(struct magazine_layer *layer)
 {
-	depot_set_room(
-	    layer, __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED) / 2);
+	depot_set_room(layer, load_relaxed(&layer->depot_bytes) / 2);
 }

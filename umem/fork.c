@@ -65,8 +65,7 @@ static void
 fork_each_cache_lock(enum lock_rank rank, void (*f)(struct lock *))
 {
 	/* This thread has the list, although lock_is_held() does not see it. */
-	umem_assert(
-	    __atomic_load_n(&cache_list_lock.state, __ATOMIC_RELAXED) != 0);
+	umem_assert(load_relaxed(&cache_list_lock.state) != 0);
 	list_foreach (item, &cache_list) {
 		struct umem_cache *cache =
 		    container_of(item, struct umem_cache, link);
@@ -240,5 +239,5 @@ fork_register(void)
 
 	if (__atomic_exchange_n(&registered, 1, __ATOMIC_RELAXED) == 0 &&
 	    handlers_register() != 0)
-		__atomic_store_n(&registered, 0, __ATOMIC_RELAXED);
+		store_relaxed(&registered, 0);
 }

@@ -215,7 +215,7 @@ start_constructor(void)
 		message_line("ThreadSanitizer does not know when this library "
 			     "gives a freed block to another thread, and may "
 			     "report a race between the two");
-	if (__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY)
+	if (load_acquire(&umem_state) == UMEM_READY)
 		start_exits();
 	if (umem_start_early())
 		update_thread_offer(/* created */ false);

@@ -662,16 +662,15 @@ option_store_scaled(const struct option *option, uint64_t stored)
 	switch (option_target_bytes(option)) {
 	case 1:
 		umem_assert(stored <= 1);
-		__atomic_store_n((bool *)target, stored != 0, __ATOMIC_RELAXED);
+		store_relaxed((bool *)target, stored != 0);
 		break;
 	case 4:
 		umem_assert(stored <= UINT32_MAX);
-		__atomic_store_n(
-		    (uint32_t *)target, (uint32_t)stored, __ATOMIC_RELAXED);
+		store_relaxed((uint32_t *)target, (uint32_t)stored);
 		break;
 	default:
 		umem_assert(option_target_bytes(option) == 8);
-		__atomic_store_n((uint64_t *)target, stored, __ATOMIC_RELAXED);
+		store_relaxed((uint64_t *)target, stored);
 	}
 }
 

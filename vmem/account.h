@@ -35,19 +35,19 @@ extern hidden struct account account;
 static inline size_t
 account_add(size_t *member, size_t bytes)
 {
-	return __atomic_add_fetch(member, bytes, __ATOMIC_RELAXED);
+	return add_relaxed(member, bytes);
 }
 
 static inline void
 account_sub(size_t *member, size_t bytes)
 {
-	__atomic_sub_fetch(member, bytes, __ATOMIC_RELAXED);
+	sub_relaxed(member, bytes);
 }
 
 static inline size_t
 account_get(const size_t *member)
 {
-	return __atomic_load_n(member, __ATOMIC_RELAXED);
+	return load_relaxed(member);
 }
 
 /*

@@ -363,7 +363,7 @@ arena_free_local(vmem_t *arena, void *addr, size_t size, bool slab)
 	if (span != NULL && !span->due) {
 		span->due = true;
 		span->next_due = arena->due;
-		__atomic_store_n(&arena->due, span, __ATOMIC_RELAXED);
+		store_relaxed(&arena->due, span);
 	}
 	arena_check_sampled_locked(arena);
 	lock_release(&arena->lock);

@@ -179,8 +179,7 @@ arena_span_import_locked(
 	lock_take(&arena->lock);
 	transit_end_locked(arena, /* moved */ start != NULL);
 	segment_reserve_move(&tags, &arena->reserve, TAGS_SPAN + TAGS_TAKE);
-	__atomic_store_n(
-	    &arena->import_failed, start == NULL, __ATOMIC_RELAXED);
+	store_relaxed(&arena->import_failed, start == NULL);
 	if (start == NULL)
 		return NULL;
 
@@ -256,7 +255,7 @@ void
 arena_release_due(vmem_t *arena)
 {
 	/* Relaxed is enough: a caller sees the spans that it left itself. */
-	if (__atomic_load_n(&arena->due, __ATOMIC_RELAXED) == NULL)
+	if (load_relaxed(&arena->due) == NULL)
 		return;
 	lock_take(&arena->lock);
 	while (arena->due != NULL) {
@@ -264,7 +263,7 @@ arena_release_due(vmem_t *arena)
 		struct segment *seg = segment_next(span);
 
 		umem_assert(span->type == VMEM_SPAN && span->due);
-		__atomic_store_n(&arena->due, span->next_due, __ATOMIC_RELAXED);
+		store_relaxed(&arena->due, span->next_due);
 		span->due = false;
 		if (arena_span_to_release(arena, seg) == span)
 			arena_span_release_locked(arena, seg);

@@ -261,7 +261,7 @@ vmem_t *
 heap_public_arena(void)
 {
 	static vmem_t *arena; /* [atomic] */
-	vmem_t *published = __atomic_load_n(&arena, __ATOMIC_ACQUIRE), *created;
+	vmem_t *published = load_acquire(&arena), *created;
 
 	if (published != NULL)
 		return published;

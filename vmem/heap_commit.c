@@ -114,11 +114,11 @@ forbid_huge_locked(void)
 void
 heap_forbid_huge(void)
 {
-	if (likely(!__atomic_load_n(&huge_used, __ATOMIC_RELAXED)))
+	if (likely(!load_relaxed(&huge_used)))
 		return;
 	lock_take(&heap_lock);
 	forbid_huge_locked();
-	__atomic_store_n(&huge_used, false, __ATOMIC_RELAXED);
+	store_relaxed(&huge_used, false);
 	lock_release(&heap_lock);
 }
 
@@ -203,12 +203,12 @@ commit_to_locked(uintptr_t end, bool huge)
 		return false;
 	os_huge((void *)committed_end, end - committed_end, huge);
 	if (huge)
-		__atomic_store_n(&huge_used, true, __ATOMIC_RELAXED);
+		store_relaxed(&huge_used, true);
 	os_name((void *)committed_end, end - committed_end, "umem heap");
 	huge_growth_record(committed_end, end, huge);
 	probe_fire(umem, heap_grow, committed_end, end - committed_end);
 	/* Release: pairs with the load in heap_commit(). */
-	__atomic_store_n(&committed_end, end, __ATOMIC_RELEASE);
+	store_release(&committed_end, end);
 	return true;
 }
 
@@ -332,7 +332,7 @@ foreign_record_locked(uintptr_t at)
 		foreign_ranges = foreign;
 	}
 	foreign->to = at + HEAP_UNIT;
-	__atomic_add_fetch(&nforeign, 1, __ATOMIC_RELAXED);
+	add_relaxed(&nforeign, 1);
 	return true;
 }
 
@@ -353,8 +353,7 @@ heap_foreign_take(void)
 	if (reserved_end == at && commit_to_locked(at, false) &&
 	    foreign_record_locked(at)) {
 		reserved_end = at + HEAP_UNIT;
-		__atomic_store_n(
-		    &committed_end, reserved_end, __ATOMIC_RELEASE);
+		store_release(&committed_end, reserved_end);
 		taken = true;
 	}
 	umem_assert(heap_check_locked());
@@ -436,14 +435,13 @@ heap_end_release(size_t least)
 size_t
 heap_committed(void)
 {
-	return __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE) -
-	       heap_window.base;
+	return load_acquire(&committed_end) - heap_window.base;
 }
 
 size_t
 heap_foreign(void)
 {
-	return __atomic_load_n(&nforeign, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
+	return load_relaxed(&nforeign) << HEAP_UNIT_SHIFT;
 }
 
 void

@@ -26,7 +26,7 @@ struct heap_limits heap_limits;
 static size_t
 heap_limit_get(void)
 {
-	size_t limit = __atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED);
+	size_t limit = load_relaxed(&heap_limits.hard);
 
 	return limit == 0 ? SIZE_MAX : limit;
 }
@@ -85,7 +85,7 @@ heap_limit_blame(size_t bytes)
 	size_t stuck = os_may_purge_by_force() ? 0 : heap_dirty();
 
 	if (!heap_limit_has_room(bytes + stuck))
-		__atomic_add_fetch(&heap_limits.nhard, 1, __ATOMIC_RELAXED);
+		add_relaxed(&heap_limits.nhard, 1);
 }
 
 DESCRIBE(DESCRIBED_HEAP_LIMIT);

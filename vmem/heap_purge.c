@@ -181,7 +181,7 @@ is_clean_word(size_t i, size_t end)
 
 	if (!is_word(i, end))
 		return false;
-	word = __atomic_load_n(word_of(i), __ATOMIC_ACQUIRE);
+	word = load_acquire(word_of(i));
 	return word == 0 || word == ALL_BYTES(STATE_AWAY);
 }
 
@@ -192,7 +192,7 @@ is_clean_word(size_t i, size_t end)
 static inline bool
 word_clear(uint64_t *word, size_t *nwere)
 {
-	uint64_t was = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	uint64_t was = load_acquire(word);
 
 	if (was != 0 && (word_is_special(was) ||
 			    !__atomic_compare_exchange_n(word, &was, 0, false,
@@ -212,16 +212,15 @@ purge_await(const uint8_t *state)
 	uint64_t from = os_now_ns();
 
 	for (;;) {
-		uint32_t word = __atomic_load_n(&purge_word, __ATOMIC_ACQUIRE);
-		uint8_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+		uint32_t word = load_acquire(&purge_word);
+		uint8_t is = load_acquire(state);
 
 		if (is != STATE_PURGING || os_is_taking() ||
-		    __atomic_load_n(&purge_is_stuck, __ATOMIC_RELAXED))
+		    load_relaxed(&purge_is_stuck))
 			return is;
 		os_futex_wait(&purge_word, word, PURGE_WAIT_NS);
 		if (os_now_ns() - from >= PURGE_WAIT_MAX_NS)
-			__atomic_store_n(
-			    &purge_is_stuck, true, __ATOMIC_RELAXED);
+			store_relaxed(&purge_is_stuck, true);
 	}
 }
 
@@ -232,7 +231,7 @@ purge_await(const uint8_t *state)
 static uint8_t
 unit_state_clear(uint8_t *state)
 {
-	uint8_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+	uint8_t was = load_acquire(state);
 
 	while (unlikely(!is_clean(was))) {
 		if (was == STATE_PURGING) {
@@ -251,14 +250,13 @@ unit_state_clear(uint8_t *state)
 static size_t
 first_unmarked(size_t end)
 {
-	return heap_min(end, __atomic_load_n(&nmarked, __ATOMIC_RELAXED));
+	return heap_min(end, load_relaxed(&nmarked));
 }
 
 uintptr_t
 heap_states_end(void)
 {
-	return heap_window.base +
-	       (__atomic_load_n(&nmarked, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT);
+	return heap_window.base + (load_relaxed(&nmarked) << HEAP_UNIT_SHIFT);
 }
 
 /* The state of the first unit of the group that contains unit i. */
@@ -272,8 +270,7 @@ group_state(size_t i)
 static inline bool
 group_is_whole(size_t i)
 {
-	return (__atomic_load_n(group_state(i), __ATOMIC_ACQUIRE) &
-		   STATE_WHOLE) != 0;
+	return (load_acquire(group_state(i)) & STATE_WHOLE) != 0;
 }
 
 /* Do the units from i on, up to end, begin with a whole group? */
@@ -292,11 +289,10 @@ group_split(size_t i)
 
 	lock_take(&heap_lock);
 	if (group_is_whole(i)) {
-		uint64_t epochs = ALL_BYTES(
-		    __atomic_load_n(first, __ATOMIC_RELAXED) % STATE_WHOLE);
+		uint64_t epochs = ALL_BYTES(load_relaxed(first) % STATE_WHOLE);
 
 		for (size_t j = GROUP_UNITS / 8; j-- > 0;)
-			__atomic_store_n(&words[j], epochs, __ATOMIC_RELEASE);
+			store_release(&words[j], epochs);
 	}
 	lock_release(&heap_lock);
 }
@@ -310,7 +306,7 @@ groups_clear(size_t i, size_t end)
 {
 	lock_take(&heap_lock);
 	for (; is_group(i, end) && group_is_whole(i); i += GROUP_UNITS)
-		__atomic_store_n(group_state(i), STATE_CLEAN, __ATOMIC_RELAXED);
+		store_relaxed(group_state(i), STATE_CLEAN);
 	lock_release(&heap_lock);
 	return i;
 }
@@ -324,13 +320,12 @@ units_commit(size_t i, size_t end)
 {
 	size_t n = 0;
 
-	while (i + n < end &&
-	       __atomic_load_n(&states[i + n], __ATOMIC_ACQUIRE) == STATE_AWAY)
+	while (i + n < end && load_acquire(&states[i + n]) == STATE_AWAY)
 		n++;
 	if (likely(n == 0) || !os_commit(unit_address(i), n << HEAP_UNIT_SHIFT))
 		return 0;
 	for (size_t j = i; j < i + n; j++)
-		__atomic_store_n(&states[j], STATE_CLEAN, __ATOMIC_RELAXED);
+		store_relaxed(&states[j], STATE_CLEAN);
 	return n;
 }
 
@@ -383,15 +378,14 @@ heap_states_clear(void *at, size_t bytes, bool *zeroed)
 			break;
 	}
 	if (nwere != 0)
-		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
+		sub_relaxed(&ndirty, nwere);
 	if (unlikely(i < end)) {
 		heap_states_mark(at, (i - first) << HEAP_UNIT_SHIFT);
 		return false;
 	}
-	__atomic_add_fetch(&nallocated, n, __ATOMIC_RELAXED);
+	add_relaxed(&nallocated, n);
 	if (nwere != n)
-		__atomic_add_fetch(
-		    &nallocated_clean, n - nwere, __ATOMIC_RELAXED);
+		add_relaxed(&nallocated_clean, n - nwere);
 	*zeroed = nwere == 0;
 	return true;
 }
@@ -413,8 +407,7 @@ heap_states_are_clean(uintptr_t from, uintptr_t to)
 	while (i < end)
 		if (is_clean_word(i, end))
 			i += 8;
-		else if (!is_clean(
-			     __atomic_load_n(&states[i++], __ATOMIC_ACQUIRE)))
+		else if (!is_clean(load_acquire(&states[i++])))
 			return false;
 	return true;
 }
@@ -422,7 +415,7 @@ heap_states_are_clean(uintptr_t from, uintptr_t to)
 static void
 marked_raise(size_t end)
 {
-	size_t n = __atomic_load_n(&nmarked, __ATOMIC_RELAXED);
+	size_t n = load_relaxed(&nmarked);
 
 	while (n < end && !__atomic_compare_exchange_n(&nmarked, &n, end, true,
 			      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -442,19 +435,17 @@ heap_states_mark(void *at, size_t bytes)
 	    (uintptr_t)at + bytes <= heap_window.base + heap_committed());
 	umem_assert(
 	    heap_states_are_clean((uintptr_t)at, (uintptr_t)at + bytes));
-	__atomic_add_fetch(&ndirty, n, __ATOMIC_RELAXED);
+	add_relaxed(&ndirty, n);
 	marked_raise(first + n);
 	for (size_t i = first; i < first + n;)
 		if (is_group(i, first + n)) {
-			__atomic_store_n(
-			    &states[i], STATE_WHOLE | epoch, __ATOMIC_RELEASE);
+			store_release(&states[i], STATE_WHOLE | epoch);
 			i += GROUP_UNITS;
 		} else if (is_word(i, first + n)) {
-			__atomic_store_n(
-			    word_of(i), ALL_BYTES(epoch), __ATOMIC_RELEASE);
+			store_release(word_of(i), ALL_BYTES(epoch));
 			i += 8;
 		} else {
-			__atomic_store_n(&states[i++], epoch, __ATOMIC_RELEASE);
+			store_release(&states[i++], epoch);
 		}
 }
 
@@ -474,14 +465,14 @@ static size_t
 purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 {
 	size_t n = 0;
-	uint8_t whole = __atomic_load_n(group_state(first), __ATOMIC_ACQUIRE);
+	uint8_t whole = load_acquire(group_state(first));
 
 	if ((whole & STATE_WHOLE) != 0 && is_old(whole % STATE_WHOLE, now, age))
 		group_split(first);
 
 	for (; n < PURGE_UNITS && first + n < end; n++) {
 		uint8_t *state = &states[first + n];
-		uint8_t epoch = __atomic_load_n(state, __ATOMIC_RELAXED);
+		uint8_t epoch = load_relaxed(state);
 
 		if (epoch == STATE_CLEAN || epoch >= STATE_AWAY ||
 		    !is_old(epoch, now, age) ||
@@ -502,17 +493,16 @@ purge_marked(size_t i, size_t n, const uint8_t *was)
 {
 	bool done = os_purge(unit_address(i), n << HEAP_UNIT_SHIFT);
 
-	__atomic_store_n(&purge_is_stuck, false, __ATOMIC_RELAXED);
+	store_relaxed(&purge_is_stuck, false);
 	for (size_t j = 0; j < n; j++)
-		__atomic_store_n(&states[i + j], done ? STATE_CLEAN : was[j],
-		    __ATOMIC_RELEASE);
+		store_release(&states[i + j], done ? STATE_CLEAN : was[j]);
 	__atomic_add_fetch(&purge_word, 1, __ATOMIC_RELEASE);
 	os_futex_wake(&purge_word, INT32_MAX);
 	if (!done)
 		return false;
 	probe_fire(
 	    umem, purge, (uintptr_t)unit_address(i), n << HEAP_UNIT_SHIFT);
-	__atomic_sub_fetch(&ndirty, n, __ATOMIC_RELAXED);
+	sub_relaxed(&ndirty, n);
 	return true;
 }
 
@@ -534,8 +524,8 @@ window_decommit(size_t i)
 			os_name(at, bytes, "umem heap");
 			marked_raise(i + WINDOW_UNITS);
 			for (size_t j = 0; j < WINDOW_UNITS; j += 8)
-				__atomic_store_n(word_of(i + j),
-				    ALL_BYTES(STATE_AWAY), __ATOMIC_RELAXED);
+				store_relaxed(
+				    word_of(i + j), ALL_BYTES(STATE_AWAY));
 		}
 		vmem_xfree(heap_arena, at, bytes);
 	}
@@ -605,21 +595,19 @@ heap_purge(uint64_t age_ns, size_t limit)
 size_t
 heap_dirty(void)
 {
-	return __atomic_load_n(&ndirty, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
+	return load_relaxed(&ndirty) << HEAP_UNIT_SHIFT;
 }
 
 size_t
 heap_allocated_total(void)
 {
-	return __atomic_load_n(&nallocated, __ATOMIC_RELAXED)
-	       << HEAP_UNIT_SHIFT;
+	return load_relaxed(&nallocated) << HEAP_UNIT_SHIFT;
 }
 
 size_t
 heap_allocated_clean(void)
 {
-	return __atomic_load_n(&nallocated_clean, __ATOMIC_RELAXED)
-	       << HEAP_UNIT_SHIFT;
+	return load_relaxed(&nallocated_clean) << HEAP_UNIT_SHIFT;
 }
 
 void

@@ -129,8 +129,7 @@ static noinline void
 state_wait(struct lock *lock)
 {
 	for (int i = 0; i < SPIN_TRIES; i++) {
-		if (__atomic_load_n(&lock->state, __ATOMIC_RELAXED) == 0 &&
-		    state_try(lock, 0, 1))
+		if (load_relaxed(&lock->state) == 0 && state_try(lock, 0, 1))
 			return;
 		cpu_relax();
 	}
@@ -178,8 +177,7 @@ shut_wait(struct lock *lock)
 		uint32_t ranks;
 
 		state_release(lock);
-		while ((ranks = __atomic_load_n(
-			    &shut_ranks, __ATOMIC_RELAXED)) != 0 &&
+		while ((ranks = load_relaxed(&shut_ranks)) != 0 &&
 		       is_among(ranks, lock))
 			os_futex_wait(&shut_ranks, ranks, 0);
 		state_take(lock);
@@ -218,7 +216,7 @@ void
 lock_open_after_fork(void)
 {
 	/* Release: a thread that reads 0 also reads what fork() has changed. */
-	__atomic_store_n(&shut_ranks, 0, __ATOMIC_RELEASE);
+	store_release(&shut_ranks, 0);
 	os_futex_wake(&shut_ranks, INT_MAX);
 }
 
@@ -228,7 +226,7 @@ static uintptr_t forking; /* [atomic] */
 static inline bool
 am_forking(void)
 {
-	uintptr_t who = __atomic_load_n(&forking, __ATOMIC_RELAXED);
+	uintptr_t who = load_relaxed(&forking);
 
 	return unlikely(who != 0) &&
 	       who == (uintptr_t)__builtin_thread_pointer();
@@ -237,14 +235,13 @@ am_forking(void)
 void
 lock_fork_begin(void)
 {
-	__atomic_store_n(
-	    &forking, (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
+	store_relaxed(&forking, (uintptr_t)__builtin_thread_pointer());
 }
 
 void
 lock_fork_end(void)
 {
-	__atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
+	store_relaxed(&forking, 0);
 }
 
 bool

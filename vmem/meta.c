@@ -103,7 +103,7 @@ range_add_locked(
 	range->next = *list;
 	range->at = at;
 	range->bytes = bytes;
-	__atomic_store_n(list, range, __ATOMIC_RELEASE);
+	store_release(list, range);
 }
 
 /*
@@ -216,7 +216,7 @@ dedicated_unmap_locked(void *at, size_t mapped)
 	    range->prev != NULL ? &range->prev->next : &dedicated;
 
 	/* One store keeps the list valid for an inspector process. */
-	__atomic_store_n(link, range->next, __ATOMIC_RELEASE);
+	store_release(link, range->next);
 	if (range->next != NULL)
 		range->next->prev = range->prev;
 	if (os_unmap(at, mapped))
@@ -345,7 +345,7 @@ meta_free(void *block, size_t bytes)
 bool
 meta_is_exhausted(void)
 {
-	return __atomic_load_n(&exhausted_ns, __ATOMIC_RELAXED) != 0;
+	return load_relaxed(&exhausted_ns) != 0;
 }
 
 void
@@ -364,13 +364,13 @@ meta_donate(void *at, size_t bytes)
 size_t
 meta_used(void)
 {
-	return __atomic_load_n(&used_bytes, __ATOMIC_RELAXED);
+	return load_relaxed(&used_bytes);
 }
 
 size_t
 meta_mapped(void)
 {
-	return __atomic_load_n(&mapped_bytes, __ATOMIC_RELAXED);
+	return load_relaxed(&mapped_bytes);
 }
 
 void

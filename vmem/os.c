@@ -163,27 +163,25 @@ os_is_single_threaded(void)
 static bool
 request_count(void)
 {
-	unsigned n = __atomic_add_fetch(&nrequests, 1, __ATOMIC_RELAXED);
-	unsigned first = __atomic_load_n(&fail_first, __ATOMIC_RELAXED);
+	unsigned n = add_relaxed(&nrequests, 1);
+	unsigned first = load_relaxed(&fail_first);
 
-	return likely(first == 0) || n < first ||
-	       n > __atomic_load_n(&fail_last, __ATOMIC_RELAXED);
+	return likely(first == 0) || n < first || n > load_relaxed(&fail_last);
 }
 
 void
 os_fail_nth(unsigned nth, unsigned nburst)
 {
-	unsigned now = __atomic_load_n(&nrequests, __ATOMIC_RELAXED);
+	unsigned now = load_relaxed(&nrequests);
 
-	__atomic_store_n(&fail_last, now + nth + nburst - 1, __ATOMIC_RELAXED);
-	__atomic_store_n(
-	    &fail_first, nth == 0 ? 0 : now + nth, __ATOMIC_RELAXED);
+	store_relaxed(&fail_last, now + nth + nburst - 1);
+	store_relaxed(&fail_first, nth == 0 ? 0 : now + nth);
 }
 
 unsigned
 os_requests(void)
 {
-	return __atomic_load_n(&nrequests, __ATOMIC_RELAXED);
+	return load_relaxed(&nrequests);
 }
 
 size_t
@@ -246,8 +244,7 @@ static bool constructed written_early; /* [a] by os_constructed() */
 bool
 os_libc_is_ready(void)
 {
-	return &__tsan_init == NULL ||
-	       __atomic_load_n(&constructed, __ATOMIC_RELAXED);
+	return &__tsan_init == NULL || load_relaxed(&constructed);
 }
 
 /*
@@ -379,56 +376,54 @@ static bool purge_forbidden;   /* [a] by os_purge_forbid() */
 static bool
 purge_is_forced(void)
 {
-	return __atomic_load_n(&purge_nforced, __ATOMIC_RELAXED) != 0;
+	return load_relaxed(&purge_nforced) != 0;
 }
 
 static void
 purge_accepted(struct purge_pause *pause)
 {
-	if (likely(__atomic_load_n(&pause->nrefused, __ATOMIC_RELAXED) == 0))
+	if (likely(load_relaxed(&pause->nrefused) == 0))
 		return;
-	__atomic_store_n(&pause->nrefused, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&pause->ns, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&pause->end_ns, 0, __ATOMIC_RELAXED);
+	store_relaxed(&pause->nrefused, 0);
+	store_relaxed(&pause->ns, 0);
+	store_relaxed(&pause->end_ns, 0);
 }
 
 static void
 purge_refused(struct purge_pause *pause)
 {
-	uint64_t ns = __atomic_load_n(&pause->ns, __ATOMIC_RELAXED);
+	uint64_t ns = load_relaxed(&pause->ns);
 
-	if (__atomic_add_fetch(&pause->nrefused, 1, __ATOMIC_RELAXED) <
-	    PURGE_REFUSALS)
+	if (add_relaxed(&pause->nrefused, 1) < PURGE_REFUSALS)
 		return;
 	ns = ns == 0 ? PURGE_PAUSE : 2 * ns;
 	if (ns > PURGE_PAUSE_MAX)
 		ns = PURGE_PAUSE_MAX;
 	/* A single further refusal begins the next pause. */
-	__atomic_store_n(
-	    &pause->nrefused, PURGE_REFUSALS - 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&pause->ns, ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&pause->end_ns, os_now_ns() + ns, __ATOMIC_RELAXED);
+	store_relaxed(&pause->nrefused, PURGE_REFUSALS - 1);
+	store_relaxed(&pause->ns, ns);
+	store_relaxed(&pause->end_ns, os_now_ns() + ns);
 }
 
 void
 os_purge_force(bool begin)
 {
 	if (begin)
-		__atomic_add_fetch(&purge_nforced, 1, __ATOMIC_RELAXED);
+		add_relaxed(&purge_nforced, 1);
 	else if (purge_is_forced())
-		__atomic_sub_fetch(&purge_nforced, 1, __ATOMIC_RELAXED);
+		sub_relaxed(&purge_nforced, 1);
 }
 
 void
 os_purge_forbid(bool forbid)
 {
-	__atomic_store_n(&purge_forbidden, forbid, __ATOMIC_RELAXED);
+	store_relaxed(&purge_forbidden, forbid);
 }
 
 static bool
 pause_is_over(const struct purge_pause *pause)
 {
-	uint64_t end = __atomic_load_n(&pause->end_ns, __ATOMIC_RELAXED);
+	uint64_t end = load_relaxed(&pause->end_ns);
 
 	return !os_is_taking() && (likely(end == 0) || os_now_ns() >= end);
 }
@@ -438,7 +433,7 @@ os_may_purge(void)
 {
 	if (purge_is_forced())
 		return os_may_purge_by_force();
-	return !__atomic_load_n(&purge_forbidden, __ATOMIC_RELAXED) &&
+	return !load_relaxed(&purge_forbidden) &&
 	       pause_is_over(&purge_pauses[0]);
 }
 
@@ -452,7 +447,7 @@ void
 os_purge_resume(void)
 {
 	for (unsigned i = 0; i < 2; i++)
-		__atomic_store_n(&purge_pauses[i].end_ns, 0, __ATOMIC_RELAXED);
+		store_relaxed(&purge_pauses[i].end_ns, 0);
 }
 
 /*
@@ -543,7 +538,7 @@ process_word(void)
 void
 os_note_process(void)
 {
-	uint32_t *word = __atomic_load_n(&noted_process, __ATOMIC_RELAXED);
+	uint32_t *word = load_relaxed(&noted_process);
 
 	if (os_is_confined() || (word != NULL && *word != 0))
 		return;
@@ -551,7 +546,7 @@ os_note_process(void)
 		word = process_word();
 	*word = os_process_id();
 	/* Release: a thread that reads the pointer also reads the id. */
-	__atomic_store_n(&noted_process, word, __ATOMIC_RELEASE);
+	store_release(&noted_process, word);
 }
 
 void
@@ -566,8 +561,7 @@ os_process_after_fork(void)
 bool
 os_is_process(void)
 {
-	const uint32_t *word =
-	    __atomic_load_n(&noted_process, __ATOMIC_ACQUIRE);
+	const uint32_t *word = load_acquire(&noted_process);
 
 	/* No task has been created that shares the memory. */
 	if (word == NULL)
@@ -643,11 +637,11 @@ os_name(void *at, size_t bytes, const char *text)
 {
 	static bool unknown; /* [a] this kernel does not know the option */
 
-	if (__atomic_load_n(&unknown, __ATOMIC_RELAXED) || !unconfined_begin())
+	if (load_relaxed(&unknown) || !unconfined_begin())
 		return;
 	if (syscall6(SYS_prctl, PR_SET_VMA_, PR_SET_VMA_ANON_NAME_, (long)at,
 		(long)bytes, (long)text, 0) == -EINVAL)
-		__atomic_store_n(&unknown, true, __ATOMIC_RELAXED);
+		store_relaxed(&unknown, true);
 	unconfined_end();
 }
 
@@ -810,14 +804,14 @@ static uint64_t
 clock_ns(clockid_t clock)
 {
 	static vdso_clock *known; /* [a] NULL before the first use */
-	vdso_clock *read = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	vdso_clock *read = load_relaxed(&known);
 	struct timespec now = {0};
 
 	if (unlikely(read == NULL)) {
 		read = vdso_find_clock();
 		if (read == NULL)
 			read = clock_by_system_call;
-		__atomic_store_n(&known, read, __ATOMIC_RELAXED);
+		store_relaxed(&known, read);
 	}
 	read(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
@@ -928,7 +922,7 @@ os_explain_faults(void)
 bool
 os_constructed(void)
 {
-	__atomic_store_n(&constructed, true, __ATOMIC_RELAXED);
+	store_relaxed(&constructed, true);
 	if (explains_faults)
 		fault_handle();
 	return &__tsan_init != NULL;

@@ -104,7 +104,7 @@ start_path void
 message_start(void)
 {
 	standard_error.is_open = os_file_of(2, &standard_error.file);
-	__atomic_store_n(&standard_error.is_known, true, __ATOMIC_RELEASE);
+	store_release(&standard_error.is_known, true);
 }
 
 /* May messages be written to the file that descriptor 2 is now? */
@@ -157,7 +157,7 @@ message_write_standard(const char *text, size_t n)
 {
 	struct os_file now;
 
-	if (!__atomic_load_n(&standard_error.is_known, __ATOMIC_ACQUIRE))
+	if (!load_acquire(&standard_error.is_known))
 		message_start();
 	if (message_anywhere ||
 	    (os_file_of(2, &now) && is_standard_error(&now)))

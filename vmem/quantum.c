@@ -80,13 +80,13 @@ void
 quantum_register(const struct quantum_hooks *hooks)
 {
 	/* Release; pairs with quantum_hooks_now(). */
-	__atomic_store_n(&registered, hooks, __ATOMIC_RELEASE);
+	store_release(&registered, hooks);
 }
 
 static const struct quantum_hooks *
 quantum_hooks_now(void)
 {
-	return __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+	return load_acquire(&registered);
 }
 
 /* Creates the cache for one size, named "<arena>_<size>". */
@@ -204,11 +204,10 @@ size_t
 vmem_free_estimate(const vmem_t *arena)
 {
 	/* Relaxed: the result is only an estimate. */
-	size_t total = __atomic_load_n(&arena->stats.total, __ATOMIC_RELAXED);
-	size_t inuse = __atomic_load_n(&arena->stats.inuse, __ATOMIC_RELAXED);
+	size_t total = load_relaxed(&arena->stats.total);
+	size_t inuse = load_relaxed(&arena->stats.inuse);
 
-	if (arena->import != NULL &&
-	    !__atomic_load_n(&arena->import_failed, __ATOMIC_RELAXED))
+	if (arena->import != NULL && !load_relaxed(&arena->import_failed))
 		return SIZE_MAX;
 	return total > inuse ? total - inuse : 0;
 }
@@ -263,7 +262,7 @@ transit_now(vmem_t *arena)
 	lock_take(&arena->lock);
 	now.n = arena->ntransit;
 	now.nmoved = arena->nmoved;
-	now.ncalled = __atomic_load_n(&arena->ncalled, __ATOMIC_RELAXED);
+	now.ncalled = load_relaxed(&arena->ncalled);
 	lock_release(&arena->lock);
 	return now;
 }
@@ -279,7 +278,7 @@ transit_await(vmem_t *arena, uint32_t ncalled)
 	__atomic_add_fetch(&arena->nwaiting, 1, __ATOMIC_SEQ_CST);
 	os_futex_wait(&arena->ncalled, ncalled, TRANSIT_WAIT_NS);
 	__atomic_sub_fetch(&arena->nwaiting, 1, __ATOMIC_SEQ_CST);
-	return __atomic_load_n(&arena->ncalled, __ATOMIC_RELAXED) != ncalled;
+	return load_relaxed(&arena->ncalled) != ncalled;
 }
 
 /* Handle a shortage, see the top of this file; NULL: nothing idle fits. */

@@ -128,9 +128,9 @@ undo_alloc(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
 	void *bad;
 
 	umem_assert(bufctl_check(cache, bufctl, p));
-	__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
+	add_relaxed(&cache->nrefused, 1);
 	debug_make_free(cache, bufctl, p);
-	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELAXED);
+	store_relaxed(&bufctl->state, BUFCTL_FREE);
 	if (raw)
 		slab_give_raw(&cache->slabs, p);
 	else
@@ -152,14 +152,13 @@ debug_check_signal(const struct umem_cache *cache)
 static void *
 chunk_take(struct umem_cache *cache, bool *raw)
 {
-	uint64_t ncreated =
-	    __atomic_load_n(&cache->slabs.ncreated, __ATOMIC_RELAXED);
+	uint64_t ncreated = load_relaxed(&cache->slabs.ncreated);
 	void *chunk = slab_take_one(&cache->slabs, raw);
 
 	if (chunk == NULL)
 		return NULL;
-	if (log_is_on(LOG_SLAB) && __atomic_load_n(&cache->slabs.ncreated,
-				       __ATOMIC_RELAXED) != ncreated)
+	if (log_is_on(LOG_SLAB) &&
+	    load_relaxed(&cache->slabs.ncreated) != ncreated)
 		audit_event(LOG_SLAB, cache, page_map_owner(chunk), chunk,
 		    cache->bufsize);
 	return chunk;
@@ -558,11 +557,9 @@ debug_defer_undo(struct umem_cache *cache, void *p)
 
 	umem_assert(bufctl_of_object(cache, p, &i)->state == BUFCTL_WAITING);
 	/* No resize is in progress. */
-	__atomic_store_n(
-	    &bufctl_of_object(cache, p, &i)->sum, 0, __ATOMIC_RELAXED);
+	store_relaxed(&bufctl_of_object(cache, p, &i)->sum, 0);
 	/* Release: the caller may pass the buffer to another thread. */
-	__atomic_store_n(&bufctl_of_object(cache, p, &i)->state,
-	    BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	store_release(&bufctl_of_object(cache, p, &i)->state, BUFCTL_ALLOCATED);
 }
 
 void
@@ -575,7 +572,7 @@ debug_free_deferred(struct umem_cache *cache, void *p)
 	if (!debug_wait_is_intact(cache, bufctl, debug_tag(cache, p)))
 		return;
 	write_free(cache, bufctl, p);
-	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
+	store_release(&bufctl->state, BUFCTL_FREE);
 	release_chunk(cache, bufctl, p);
 }
 
@@ -671,7 +668,7 @@ debug_resize(unsigned class, void *p, size_t size)
 		return false;
 	umem_assert(size <= cache->bufsize);
 	debug_resize_begin(bufctl);
-	__atomic_store_n(&bufctl->size, size, __ATOMIC_RELAXED);
+	store_relaxed(&bufctl->size, size);
 	debug_write_redzone(cache, bufctl, p, tag);
 	debug_resize_end(bufctl);
 	debug_stamp(cache, bufctl);

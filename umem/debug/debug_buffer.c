@@ -50,7 +50,7 @@ debug_report_and_retire(enum error_code code, const struct umem_cache *cache,
 {
 	umem_assert(bufctl != NULL);
 	debug_report(code, cache, bufctl, p, info);
-	__atomic_store_n(&bufctl->state, BUFCTL_RETIRED, __ATOMIC_RELAXED);
+	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
 }
 
 static void
@@ -251,10 +251,9 @@ static void
 tag_write(struct buftag *tag, uint64_t redzone, struct bufctl *bufctl,
     uintptr_t state)
 {
-	__atomic_store_n(&tag->redzone, redzone, __ATOMIC_RELAXED);
-	__atomic_store_n(&tag->bufctl, bufctl, __ATOMIC_RELAXED);
-	__atomic_store_n(
-	    &tag->bxstat, (uintptr_t)bufctl ^ state, __ATOMIC_RELAXED);
+	store_relaxed(&tag->redzone, redzone);
+	store_relaxed(&tag->bufctl, bufctl);
+	store_relaxed(&tag->bxstat, (uintptr_t)bufctl ^ state);
 }
 
 /*
@@ -266,12 +265,11 @@ tag_write(struct buftag *tag, uint64_t redzone, struct bufctl *bufctl,
 static bool
 tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
 {
-	uint64_t redzone = __atomic_load_n(&tag->redzone, __ATOMIC_RELAXED);
-	uintptr_t state =
-	    __atomic_load_n(&tag->bxstat, __ATOMIC_RELAXED) ^ (uintptr_t)bufctl;
+	uint64_t redzone = load_relaxed(&tag->redzone);
+	uintptr_t state = load_relaxed(&tag->bxstat) ^ (uintptr_t)bufctl;
 
 	return (uint32_t)redzone == (uint32_t)PATTERN_REDZONE &&
-	       __atomic_load_n(&tag->bufctl, __ATOMIC_RELAXED) == bufctl &&
+	       load_relaxed(&tag->bufctl) == bufctl &&
 	       (state == BUFTAG_ALLOCATED || state == BUFTAG_FREE);
 }
 
@@ -308,9 +306,8 @@ live_bytes_are_intact(const struct umem_cache *cache,
 			info->offset = cache->tag_offset + i;
 			return false;
 		}
-	pointer = __atomic_load_n(&tag->bufctl, __ATOMIC_RELAXED);
-	state = __atomic_load_n(&tag->bxstat, __ATOMIC_RELAXED) ^
-		(uintptr_t)pointer;
+	pointer = load_relaxed(&tag->bufctl);
+	state = load_relaxed(&tag->bxstat) ^ (uintptr_t)pointer;
 	if (state != BUFTAG_ALLOCATED) {
 		info->code = UMERR_BADBUFTAG;
 		info->found = state;
@@ -337,20 +334,18 @@ debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
 	size_t size;
 
 	/* Acquire; pairs with the release in debug_make_allocated(). */
-	if (__atomic_load_n(&bufctl->state, __ATOMIC_ACQUIRE) !=
-	    BUFCTL_ALLOCATED)
+	if (load_acquire(&bufctl->state) != BUFCTL_ALLOCATED)
 		return true;
 	/* Acquire; pairs with the release in debug_resize_end(). */
-	sum = __atomic_load_n(&bufctl->sum, __ATOMIC_ACQUIRE);
-	size = __atomic_load_n(&bufctl->size, __ATOMIC_RELAXED);
+	sum = load_acquire(&bufctl->sum);
+	size = load_relaxed(&bufctl->size);
 	if ((sum & 1) != 0 || size > cache->tag_offset ||
 	    live_bytes_are_intact(cache, bufctl, size, info))
 		return true;
 	/* Pairs with the release fences of a free and of a resize. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&bufctl->state, __ATOMIC_RELAXED) !=
-		BUFCTL_ALLOCATED ||
-	    __atomic_load_n(&bufctl->sum, __ATOMIC_RELAXED) != sum)
+	if (load_relaxed(&bufctl->state) != BUFCTL_ALLOCATED ||
+	    load_relaxed(&bufctl->sum) != sum)
 		return true;
 	info->at_exit = 1;
 	info->address = info->buffer = bufctl->addr;
@@ -371,7 +366,7 @@ buffer_is_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
     struct error_info *info)
 {
 	/* Acquire; pairs with the release in debug_make_allocated(). */
-	uint32_t state = __atomic_load_n(&bufctl->state, __ATOMIC_ACQUIRE);
+	uint32_t state = load_acquire(&bufctl->state);
 
 	if (state != BUFCTL_ALLOCATED && state != BUFCTL_WAITING)
 		return false;
@@ -394,7 +389,7 @@ overrun_is_reported(const struct umem_cache *cache, struct bufctl *bufctl,
 	if (!buffer_is_overrun(cache, before, &info))
 		return false;
 	debug_report(UMERR_REDZONE, cache, before, before->addr, info);
-	__atomic_store_n(&bufctl->state, BUFCTL_RETIRED, __ATOMIC_RELAXED);
+	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
 	return true;
 }
 
@@ -408,7 +403,7 @@ debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
 
 	umem_assert(before < bufctl);
 	/* Acquire; pairs with the release in debug_make_allocated(). */
-	state = __atomic_load_n(&before->state, __ATOMIC_ACQUIRE);
+	state = load_acquire(&before->state);
 	tag = debug_tag(cache, (char *)p - cache->slabs.layout.chunk);
 	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_RETIRED ||
 	    (tag_is_plausible(tag, before) &&
@@ -442,9 +437,8 @@ debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl)
 {
 	umem_assert(bufctl->state == BUFCTL_WAITING);
 	/* Atomic, because the check at exit may read it. */
-	__atomic_store_n(&bufctl->sum,
-	    wait_sum(bufctl->addr, wait_sum_bytes(view, bufctl)),
-	    __ATOMIC_RELAXED);
+	store_relaxed(
+	    &bufctl->sum, wait_sum(bufctl->addr, wait_sum_bytes(view, bufctl)));
 }
 
 bool
@@ -607,6 +601,6 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 	bufctl->api = (uint16_t)api;
 	bufctl->sum = 0;
 	debug_write_redzone(cache, bufctl, p, debug_tag(cache, p));
-	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	store_release(&bufctl->state, BUFCTL_ALLOCATED);
 	debug_stamp(cache, bufctl);
 }

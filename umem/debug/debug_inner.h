@@ -59,9 +59,9 @@ debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
 static inline void
 debug_resize_begin(struct bufctl *bufctl)
 {
-	uint64_t sum = __atomic_load_n(&bufctl->sum, __ATOMIC_RELAXED);
+	uint64_t sum = load_relaxed(&bufctl->sum);
 
-	__atomic_store_n(&bufctl->sum, sum | 1, __ATOMIC_RELAXED);
+	store_relaxed(&bufctl->sum, sum | 1);
 	/* Before the writes of the resize; see exit_check.c. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
@@ -69,9 +69,9 @@ debug_resize_begin(struct bufctl *bufctl)
 static inline void
 debug_resize_end(struct bufctl *bufctl)
 {
-	uint64_t sum = __atomic_load_n(&bufctl->sum, __ATOMIC_RELAXED);
+	uint64_t sum = load_relaxed(&bufctl->sum);
 
-	__atomic_store_n(&bufctl->sum, sum + 1, __ATOMIC_RELEASE);
+	store_release(&bufctl->sum, sum + 1);
 }
 
 /* Reports an error of the buffer. */

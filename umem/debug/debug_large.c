@@ -240,7 +240,7 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api)
 		large_guard_pages(bufctl);
 	}
 	large_write_redzone(bufctl);
-	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	store_release(&bufctl->state, BUFCTL_ALLOCATED);
 	debug_stamp(&debug_large_cache, bufctl);
 	return p;
 }
@@ -334,8 +334,7 @@ void
 debug_large_defer_undo(void *p)
 {
 	/* Release: the caller may pass the block to another thread. */
-	__atomic_store_n(
-	    &debug_large_bufctl(p)->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	store_release(&debug_large_bufctl(p)->state, BUFCTL_ALLOCATED);
 }
 
 void
@@ -348,7 +347,7 @@ debug_large_free_deferred(void *p)
 	    !debug_wait_is_intact(&view, bufctl, large_tag(p)))
 		return;
 	debug_log_contents(&debug_large_cache, bufctl, p, bufctl->size);
-	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
+	store_release(&bufctl->state, BUFCTL_FREE);
 	large_release(bufctl);
 }
 

@@ -241,7 +241,7 @@ error_report(const struct error_info *info)
 {
 	if (!report_begin(/* prefix */ ""))
 		os_abort();
-	__atomic_store_n(&log_frozen, true, __ATOMIC_RELAXED);
+	store_relaxed(&log_frozen, true);
 	umem_abort_info = *info;
 	umem_abort_info.time = os_exact_ns();
 	umem_abort_info.thread = stack_thread();
@@ -251,7 +251,7 @@ error_report(const struct error_info *info)
 	report_send();
 	error_say_stack(info);
 	if (debug.noabort)
-		__atomic_store_n(&log_frozen, false, __ATOMIC_RELAXED);
+		store_relaxed(&log_frozen, false);
 	report_end();
 	if (!debug.noabort && info->at_exit == 0)
 		os_abort();

@@ -73,7 +73,7 @@ freed_put(struct freed_ring *ring, struct bufctl *bufctl)
 	place = &ring->bufctl[ring->nput++ % ring->size];
 	old = *place;
 	umem_assert(old != bufctl);
-	__atomic_store_n(place, bufctl, __ATOMIC_RELEASE);
+	store_release(place, bufctl);
 	/* Once a round, so that a put costs the same on average. */
 	umem_assert(ring->nput % ring->size != 0 || freed_check_locked(ring));
 	lock_release(&ring->lock);

@@ -55,8 +55,7 @@ extern hidden bool log_frozen; /* [a] */
 static inline bool
 log_is_on(enum log_kind kind)
 {
-	return logs[kind].base != NULL &&
-	       !__atomic_load_n(&log_frozen, __ATOMIC_RELAXED);
+	return logs[kind].base != NULL && !load_relaxed(&log_frozen);
 }
 
 /* Copies n bytes into the log.  Returns the copy, or NULL. */

@@ -122,17 +122,15 @@ object_find_eh_frame(struct code_object *object, const struct program *p)
 	static size_t eh_frame_bytes;   /* [a] */
 	static bool is_read;            /* [a] stored after the other two */
 
-	if (__atomic_load_n(&is_read, __ATOMIC_ACQUIRE)) {
-		object->eh_frame = __atomic_load_n(&eh_frame, __ATOMIC_RELAXED);
-		object->eh_frame_bytes =
-		    __atomic_load_n(&eh_frame_bytes, __ATOMIC_RELAXED);
+	if (load_acquire(&is_read)) {
+		object->eh_frame = load_relaxed(&eh_frame);
+		object->eh_frame_bytes = load_relaxed(&eh_frame_bytes);
 		return;
 	}
 	object_read_file(object, p);
-	__atomic_store_n(&eh_frame, object->eh_frame, __ATOMIC_RELAXED);
-	__atomic_store_n(
-	    &eh_frame_bytes, object->eh_frame_bytes, __ATOMIC_RELAXED);
-	__atomic_store_n(&is_read, true, __ATOMIC_RELEASE);
+	store_relaxed(&eh_frame, object->eh_frame);
+	store_relaxed(&eh_frame_bytes, object->eh_frame_bytes);
+	store_release(&is_read, true);
 }
 
 /* Finds the object by the program headers. */

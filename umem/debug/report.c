@@ -52,19 +52,17 @@ ring_put_locked(const char *bytes, size_t n)
 {
 	lock_assert_held(&report_lock);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t at =
-		    __atomic_load_n(&umem_error_begin, __ATOMIC_RELAXED);
+		uint64_t at = load_relaxed(&umem_error_begin);
 
 		umem_error_buffer[at] = bytes[i];
-		__atomic_store_n(&umem_error_begin,
-		    (at + 1) % ERROR_BUFFER_BYTES, __ATOMIC_RELAXED);
+		store_relaxed(&umem_error_begin, (at + 1) % ERROR_BUFFER_BYTES);
 	}
 }
 
 static bool
 is_reporter(void)
 {
-	return __atomic_load_n(&reporter, __ATOMIC_RELAXED) == os_thread_id();
+	return load_relaxed(&reporter) == os_thread_id();
 }
 
 bool
@@ -73,7 +71,7 @@ report_begin(const char *prefix)
 	if (is_reporter())
 		return false;
 	lock_take(&report_lock);
-	__atomic_store_n(&reporter, os_thread_id(), __ATOMIC_RELAXED);
+	store_relaxed(&reporter, os_thread_id());
 	line_prefix = prefix;
 	ntext = 0;
 	umem_error_time = os_exact_ns();
@@ -93,7 +91,7 @@ void
 report_end(void)
 {
 	report_send();
-	__atomic_store_n(&reporter, 0, __ATOMIC_RELAXED);
+	store_relaxed(&reporter, 0);
 	lock_release(&report_lock);
 }
 

@@ -156,8 +156,8 @@ rule_find(struct rule_entry *entry, uintptr_t pc)
 {
 	uint64_t word = rule_pack(unwind_rule(pc));
 
-	__atomic_store_n(&entry->rule, word, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->key, pc ^ word, __ATOMIC_RELAXED);
+	store_relaxed(&entry->rule, word);
+	store_relaxed(&entry->key, pc ^ word);
 	return word;
 }
 
@@ -165,11 +165,9 @@ static inline unchecked struct unwind_rule
 rule_of(uintptr_t pc)
 {
 	struct rule_entry *entry = &rules[hash_multiply(pc) >> 50];
-	uint64_t word = __atomic_load_n(&entry->rule, __ATOMIC_RELAXED);
+	uint64_t word = load_relaxed(&entry->rule);
 
-	if (unlikely(
-		(__atomic_load_n(&entry->key, __ATOMIC_RELAXED) ^ word) != pc ||
-		word == 0))
+	if (unlikely((load_relaxed(&entry->key) ^ word) != pc || word == 0))
 		word = rule_find(entry, pc);
 	return rule_unpack(word);
 }
@@ -353,8 +351,8 @@ range_init(struct frame *frame)
 	 * Atomic, because a handler may change them, and because the compiler
 	 * must not combine both loads into one vector load.
 	 */
-	uintptr_t hi = __atomic_load_n(&thread_cache.hi, __ATOMIC_RELAXED);
-	uint32_t n = __atomic_load_n(&thread_cache.npages, __ATOMIC_RELAXED);
+	uintptr_t hi = load_relaxed(&thread_cache.hi);
+	uint32_t n = load_relaxed(&thread_cache.npages);
 	uintptr_t lo = hi - n * os_page_size();
 
 	frame->lo = lo;
@@ -390,21 +388,21 @@ library_code_find(void)
 				hi = (uintptr_t)*at + 1024;
 		}
 	}
-	__atomic_store_n(&library_lo, lo, __ATOMIC_RELAXED);
+	store_relaxed(&library_lo, lo);
 	/* Release: a thread that reads library_hi also sees library_lo. */
-	__atomic_store_n(&library_hi, hi, __ATOMIC_RELEASE);
+	store_release(&library_hi, hi);
 }
 
 static inline bool
 is_library_code(uintptr_t pc)
 {
-	uintptr_t hi = __atomic_load_n(&library_hi, __ATOMIC_ACQUIRE), lo;
+	uintptr_t hi = load_acquire(&library_hi), lo;
 
 	if (unlikely(hi == 0)) {
 		library_code_find();
-		hi = __atomic_load_n(&library_hi, __ATOMIC_RELAXED);
+		hi = load_relaxed(&library_hi);
 	}
-	lo = __atomic_load_n(&library_lo, __ATOMIC_RELAXED);
+	lo = load_relaxed(&library_lo);
 	return pc - lo < hi - lo;
 }
 

@@ -191,7 +191,7 @@ alloc_count_failure(umem_cache_t *cache, size_t size)
 			heap_limit_blame(align_up(size, HEAP_UNIT));
 		return;
 	}
-	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
+	add_relaxed(&cache->nfailed, 1);
 	if (cache->has_heap_slabs)
 		heap_limit_blame(cache->slabs.layout.slab_bytes);
 }
@@ -325,9 +325,8 @@ alloc_sample_instead(void *object, unsigned class, size_t size, size_t align)
 static inline bool
 alloc_must_fail(size_t size, bool is_exempt)
 {
-	return unlikely(
-		   __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED) != 0) &&
-	       !is_exempt && !bootstrap_is_active() &&
+	return unlikely(load_relaxed(&mtbf_interval) != 0) && !is_exempt &&
+	       !bootstrap_is_active() &&
 	       mtbf_must_fail(UMEM_DEFAULT,
 		   class_cache_if_made(size_class_of(size)), size);
 }
@@ -343,10 +342,9 @@ choose_again(void)
 static inline size_t
 mean_of_paths(void)
 {
-	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+	size_t mean = load_relaxed(&sampling.mean);
 
-	if (unlikely(
-		mean != __atomic_load_n(&sampling.chosen, __ATOMIC_RELAXED)))
+	if (unlikely(mean != load_relaxed(&sampling.chosen)))
 		choose_again();
 	return mean;
 }
@@ -388,7 +386,7 @@ alloc_missed(size_t size)
 static inline bool
 is_counted(size_t size)
 {
-	return size < __atomic_load_n(&sampling.counted_end, __ATOMIC_RELAXED);
+	return size < load_relaxed(&sampling.counted_end);
 }
 
 /* The countdown does not reach beyond this block. */
@@ -403,8 +401,8 @@ alloc_countdown_ended(size_t size)
 static inline bool
 sampling_is_off(void)
 {
-	return (__atomic_load_n(&sampling.mean, __ATOMIC_RELAXED) |
-		   __atomic_load_n(&sampling.chosen, __ATOMIC_RELAXED)) == 0;
+	return (load_relaxed(&sampling.mean) |
+		   load_relaxed(&sampling.chosen)) == 0;
 }
 
 /*
@@ -605,7 +603,7 @@ class_of_start(const void *p)
 
 	if (unlikely(unit >= page_map.units))
 		return 0;
-	entry = __atomic_load_n(&page_map.entry[unit], __ATOMIC_ACQUIRE);
+	entry = load_acquire(&page_map.entry[unit]);
 	return likely(page_map_is_start(p, entry)) ? page_map_class(entry) : 0;
 }
 

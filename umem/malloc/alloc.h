@@ -204,7 +204,7 @@ alloc_map_entry(const void *p, uint64_t *entry)
 
 	if (unlikely(unit >= alloc_fast.units))
 		return false;
-	*entry = __atomic_load_n(&alloc_fast.entry[unit], __ATOMIC_RELAXED);
+	*entry = load_relaxed(&alloc_fast.entry[unit]);
 	return true;
 }
 

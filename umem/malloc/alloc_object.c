@@ -10,7 +10,7 @@
 static uint64_t
 object_nrefused(const struct umem_cache *cache)
 {
-	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
+	return load_relaxed(&cache->nrefused);
 }
 
 /* Makes one attempt, after it has refilled the reserve if that is short. */

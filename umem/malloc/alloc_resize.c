@@ -41,17 +41,15 @@ static bool sized_free_is_relaxed;
 static void *
 resize_keep_too_large(void *p)
 {
-	if (!__atomic_load_n(&sized_free_is_relaxed, __ATOMIC_RELAXED))
-		__atomic_store_n(
-		    &sized_free_is_relaxed, true, __ATOMIC_RELAXED);
+	if (!load_relaxed(&sized_free_is_relaxed))
+		store_relaxed(&sized_free_is_relaxed, true);
 	return p;
 }
 
 bool
 alloc_size_fits(unsigned class, size_t bytes, size_t size)
 {
-	if (size <= bytes &&
-	    __atomic_load_n(&sized_free_is_relaxed, __ATOMIC_RELAXED))
+	if (size <= bytes && load_relaxed(&sized_free_is_relaxed))
 		return true;
 	if (resize_keeps_in_place(bytes, size))
 		return true;

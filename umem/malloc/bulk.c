@@ -127,13 +127,12 @@ bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 	/* Memory of a source is not of the heap: its size is no help. */
 	size_t bytes =
 	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
-	uint64_t nrefused = __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
+	uint64_t nrefused = load_relaxed(&cache->nrefused);
 	size_t got = bulk_try_get(cache, n, objects, flags);
 
 	for (unsigned i = 0; got < n; i++) {
 		/* A constructor that refuses is no want of memory. */
-		if (__atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED) !=
-			nrefused ||
+		if (load_relaxed(&cache->nrefused) != nrefused ||
 		    !update_reclaim(bytes, i, /* may_call */ cache->class == 0))
 			break;
 		got += bulk_try_get(cache, n - got, objects + got, flags);
@@ -281,7 +280,7 @@ bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 
 		if (unit >= units || p == last || p == before_last)
 			break;
-		entry = __atomic_load_n(&entries[unit], __ATOMIC_RELAXED);
+		entry = load_relaxed(&entries[unit]);
 		if (page_map_header_offset(entry) != header_offset ||
 		    page_map_chunk_offset(p, entry) * guard.magic >=
 			guard.bound)

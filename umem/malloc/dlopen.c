@@ -32,11 +32,11 @@ static dlmopen_func *next_dlmopen; /* [a] */
 dlopen_func *
 dlopen_next(void)
 {
-	dlopen_func *next = __atomic_load_n(&next_dlopen, __ATOMIC_RELAXED);
+	dlopen_func *next = load_relaxed(&next_dlopen);
 
 	if (unlikely(next == NULL)) {
 		*(void **)&next = dlsym(RTLD_NEXT, "dlopen");
-		__atomic_store_n(&next_dlopen, next, __ATOMIC_RELAXED);
+		store_relaxed(&next_dlopen, next);
 	}
 	return next;
 }
@@ -44,11 +44,11 @@ dlopen_next(void)
 dlmopen_func *
 dlmopen_next(void)
 {
-	dlmopen_func *next = __atomic_load_n(&next_dlmopen, __ATOMIC_RELAXED);
+	dlmopen_func *next = load_relaxed(&next_dlmopen);
 
 	if (unlikely(next == NULL)) {
 		*(void **)&next = dlsym(RTLD_NEXT, "dlmopen");
-		__atomic_store_n(&next_dlmopen, next, __ATOMIC_RELAXED);
+		store_relaxed(&next_dlmopen, next);
 	}
 	return next;
 }

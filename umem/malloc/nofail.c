@@ -84,7 +84,7 @@ nofail_retry(int flags)
 
 	if ((flags & UMEM_NOFAIL) == 0)
 		return false;
-	function = __atomic_load_n(&callback, __ATOMIC_ACQUIRE);
+	function = load_acquire(&callback);
 	if (function == NULL)
 		nofail_exit_once(EXIT_FAILED);
 	answer = function();
@@ -99,13 +99,13 @@ nofail_retry(int flags)
 public void
 umem_nofail_callback(umem_nofail_callback_t *function)
 {
-	__atomic_store_n(&callback, function, __ATOMIC_RELEASE);
+	store_release(&callback, function);
 }
 
 bool
 mtbf_draw_failure(umem_cache_t *cache, size_t size)
 {
-	uint32_t n = __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED);
+	uint32_t n = load_relaxed(&mtbf_interval);
 
 	if (n == 0 || random_below(&mtbf_random, n) != 0)
 		return false;

@@ -31,8 +31,7 @@ bool mtbf_draw_failure(umem_cache_t *cache, size_t size);
 static inline bool
 mtbf_must_fail(int flags, umem_cache_t *cache, size_t size)
 {
-	return unlikely(
-		   __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED) != 0) &&
+	return unlikely(load_relaxed(&mtbf_interval) != 0) &&
 	       (flags & UMEM_NOFAIL) == 0 && mtbf_draw_failure(cache, size);
 }
 

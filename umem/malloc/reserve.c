@@ -47,7 +47,7 @@ reserve_check_locked(const struct cache_reserve *reserve)
 static void
 reserve_set_nready_locked(umem_cache_t *cache, size_t n)
 {
-	__atomic_store_n(&cache->reserve.nready, n, __ATOMIC_RELAXED);
+	store_relaxed(&cache->reserve.nready, n);
 	reserve_check_locked(&cache->reserve);
 	cache_choose_fast(cache);
 }
@@ -55,7 +55,7 @@ reserve_set_nready_locked(umem_cache_t *cache, size_t n)
 static void
 reserve_set_want_locked(umem_cache_t *cache, size_t n)
 {
-	__atomic_store_n(&cache->reserve.want, n, __ATOMIC_RELAXED);
+	store_relaxed(&cache->reserve.want, n);
 	reserve_check_locked(&cache->reserve);
 	cache_choose_fast(cache);
 }
@@ -136,11 +136,11 @@ reserve_take_out(umem_cache_t *cache, size_t n, void **objects)
 size_t
 reserve_take(umem_cache_t *cache, size_t n, void **objects)
 {
-	if (__atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED) == 0)
+	if (load_relaxed(&cache->reserve.nready) == 0)
 		return 0;
 	n = reserve_take_out(cache, n, objects);
 	tell_debugger(cache, objects, n, debug_hand_out);
-	__atomic_add_fetch(&cache->reserve.nused, n, __ATOMIC_RELAXED);
+	add_relaxed(&cache->reserve.nused, n);
 	return n;
 }
 
@@ -193,8 +193,7 @@ reserve_trim(umem_cache_t *cache)
 	struct cache_reserve *reserve = &cache->reserve;
 	void *object;
 
-	while (__atomic_load_n(&reserve->nready, __ATOMIC_RELAXED) >
-		   __atomic_load_n(&reserve->want, __ATOMIC_RELAXED) &&
+	while (load_relaxed(&reserve->nready) > load_relaxed(&reserve->want) &&
 	       reserve_take_out(cache, 1, &object) == 1)
 		reserve_drop(cache, &object, 1);
 }

@@ -108,16 +108,16 @@ next_functions_find(void)
 {
 	void *symbol = dlsym(RTLD_NEXT, "clone");
 
-	__atomic_store_n(&next_clone, (clone_func *)symbol, __ATOMIC_RELAXED);
+	store_relaxed(&next_clone, (clone_func *)symbol);
 	symbol = dlsym(RTLD_NEXT, "pthread_create");
-	__atomic_store_n(&next_create, (create_func *)symbol, __ATOMIC_RELEASE);
+	store_release(&next_create, (create_func *)symbol);
 }
 
 /* Acquire: a thread that sees the second pointer also sees the first. */
 static void
 next_functions_find_once(void)
 {
-	if (unlikely(__atomic_load_n(&next_create, __ATOMIC_ACQUIRE) == NULL))
+	if (unlikely(load_acquire(&next_create) == NULL))
 		next_functions_find();
 }
 
@@ -307,7 +307,7 @@ thread_ended(void *value)
 static bool
 thread_mark(void)
 {
-	return __atomic_load_n(&key_state, __ATOMIC_ACQUIRE) == KEY_MADE &&
+	return load_acquire(&key_state) == KEY_MADE &&
 	       pthread_setspecific(counted_key, &counted_key) == 0;
 }
 
@@ -325,7 +325,7 @@ thread_run(void *p)
 static bool
 thread_is_counted(void)
 {
-	uint32_t state = __atomic_load_n(&key_state, __ATOMIC_ACQUIRE);
+	uint32_t state = load_acquire(&key_state);
 
 	/* Without a key, the thread is the only one that is counted. */
 	return state != KEY_MADE ? state != KEY_REFUSED
@@ -342,14 +342,13 @@ counted_key_make(void)
 	uint32_t none = KEY_NONE;
 	bool made;
 
-	if (likely(__atomic_load_n(&key_state, __ATOMIC_RELAXED) != KEY_NONE) ||
+	if (likely(load_relaxed(&key_state) != KEY_NONE) ||
 	    !__atomic_compare_exchange_n(&key_state, &none, KEY_PENDING, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
 	made = pthread_key_create(&counted_key, thread_ended) == 0;
 	/* Release; pairs with the loads of a state that allows its use. */
-	__atomic_store_n(
-	    &key_state, made ? KEY_MADE : KEY_REFUSED, __ATOMIC_RELEASE);
+	store_release(&key_state, made ? KEY_MADE : KEY_REFUSED);
 	if (!thread_mark())
 		update_thread_ends();
 }

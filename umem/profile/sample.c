@@ -218,8 +218,7 @@ sample_check_locked(void)
 	for (uint32_t i = free_records; i != 0; i = samples[i]->next)
 		if (i > nsamples || ++nfree > nsamples ||
 		    samples[i]->is_guarded ||
-		    __atomic_load_n(&samples[i]->state, __ATOMIC_RELAXED) !=
-			SAMPLE_NONE)
+		    load_relaxed(&samples[i]->state) != SAMPLE_NONE)
 			return false;
 	return nsamples < PAGE_MAP_SAMPLES;
 }
@@ -245,7 +244,7 @@ sample_check_sometimes_locked(void)
 static struct sample **
 sample_table(void)
 {
-	struct sample **table = __atomic_load_n(&samples, __ATOMIC_ACQUIRE);
+	struct sample **table = load_acquire(&samples);
 	struct sample **created;
 	size_t bytes = PAGE_MAP_SAMPLES * sizeof(*table);
 
@@ -263,7 +262,7 @@ sample_table(void)
 static struct sample *
 record_at(uint32_t index)
 {
-	struct sample *s = __atomic_load_n(&samples, __ATOMIC_ACQUIRE)[index];
+	struct sample *s = load_acquire(&samples)[index];
 
 	umem_assert(s != NULL && s->index == index);
 	return s;
@@ -299,7 +298,7 @@ record_create(bool guarded)
 	if (nsamples < sample_records_most)
 		s->index = ++nsamples;
 	if (s->index != 0)
-		__atomic_store_n(&table[s->index], s, __ATOMIC_RELEASE);
+		store_release(&table[s->index], s);
 	sample_check_sometimes_locked();
 	lock_release(&sample_lock);
 	if (s->index != 0)
@@ -312,8 +311,7 @@ static void
 record_recycle(struct sample *s)
 {
 	umem_assert(!s->is_guarded);
-	umem_assert(
-	    __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SAMPLE_NONE);
+	umem_assert(load_relaxed(&s->state) == SAMPLE_NONE);
 	lock_take(&sample_lock);
 	s->next = free_records;
 	free_records = s->index;
@@ -329,7 +327,7 @@ static void
 record_begin_refill(struct sample *s)
 {
 	lock_take(&sample_lock);
-	__atomic_store_n(&s->state, SAMPLE_NONE, __ATOMIC_RELEASE);
+	store_release(&s->state, SAMPLE_NONE);
 	lock_release(&sample_lock);
 }
 
@@ -350,8 +348,7 @@ stack_set(struct sample_stack **stack, struct sample_stack *to)
 static bool
 record_trace(struct sample *s)
 {
-	umem_assert(
-	    __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SAMPLE_NONE);
+	umem_assert(load_relaxed(&s->state) == SAMPLE_NONE);
 	stack_set(&s->stack, sample_stack_take());
 	stack_set(&s->freed_stack, NULL);
 	return s->stack != NULL;
@@ -361,13 +358,12 @@ static void
 record_fill(struct sample *s, void *block, void *span, size_t size,
     struct umem_cache *cache)
 {
-	umem_assert(
-	    __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SAMPLE_NONE);
+	umem_assert(load_relaxed(&s->state) == SAMPLE_NONE);
 	s->block = block;
 	s->cache = cache;
 	s->span = span;
 	s->size = s->counted = size;
-	s->mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+	s->mean = load_relaxed(&sampling.mean);
 	s->time = os_exact_ns();
 	s->thread = stack_thread();
 	umem_assert((char *)block >= (char *)span && s->stack != NULL);
@@ -413,7 +409,7 @@ static void
 record_discount(struct sample *s)
 {
 	if (__atomic_exchange_n(&s->is_counted, 0, __ATOMIC_RELAXED) != 0)
-		__atomic_sub_fetch(&nlive, 1, __ATOMIC_RELAXED);
+		sub_relaxed(&nlive, 1);
 }
 
 /* Tells tracers of a sample; see man/umem.1, "PROBES". */
@@ -430,11 +426,11 @@ sample_publish(struct sample *s, size_t bytes)
 {
 	umem_assert((uintptr_t)s->span % HEAP_UNIT == 0);
 	umem_assert(s->index != 0 && bytes % HEAP_UNIT == 0);
-	__atomic_store_n(&s->is_counted, 1, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&nlive, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
+	store_relaxed(&s->is_counted, 1);
+	add_relaxed(&nlive, 1);
+	store_release(&s->state, SAMPLE_LIVE);
 	page_map_enter_sample(s->span, bytes, s->block, s->index);
-	__atomic_add_fetch(&ntaken, 1, __ATOMIC_RELAXED);
+	add_relaxed(&ntaken, 1);
 	probe_alloc(s);
 	return s->block;
 }
@@ -482,7 +478,7 @@ sample_take_guarded(size_t size, size_t align, struct umem_cache *cache)
 	umem_assert(s->is_guarded);
 	umem_assert((uintptr_t)block % align == 0);
 	record_fill(s, block, end - sample_place_max_bytes(), size, cache);
-	__atomic_add_fetch(&nguarded, 1, __ATOMIC_RELAXED);
+	add_relaxed(&nguarded, 1);
 	account_add(&account.sample_guarded, sample_place_used(place));
 	return sample_publish(s, sample_place_bytes());
 }
@@ -503,8 +499,8 @@ own_unit_cool(struct sample *s)
 {
 	umem_assert(!s->is_warm);
 	if (s->page_bytes <= os_page_size() &&
-	    __atomic_load_n(&nwarm, __ATOMIC_RELAXED) < WARM_MAX) {
-		__atomic_add_fetch(&nwarm, 1, __ATOMIC_RELAXED);
+	    load_relaxed(&nwarm) < WARM_MAX) {
+		add_relaxed(&nwarm, 1);
 		account_add(&account.sample_warm, os_page_size());
 		s->is_warm = true;
 	} else {
@@ -518,7 +514,7 @@ own_unit_register(struct sample *s)
 {
 	if (s->is_warm) {
 		s->is_warm = false;
-		__atomic_sub_fetch(&nwarm, 1, __ATOMIC_RELAXED);
+		sub_relaxed(&nwarm, 1);
 		account_sub(&account.sample_warm, os_page_size());
 	}
 	large_register(s->own_unit, HEAP_UNIT);
@@ -575,7 +571,7 @@ record_take(void)
 static uint32_t
 sample_state(const struct sample *s)
 {
-	return __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+	return load_acquire(&s->state);
 }
 
 static void
@@ -628,10 +624,9 @@ sample_take_unguarded(
 struct sample_totals
 sample_totals_read(void)
 {
-	struct sample_totals counts = {
-	    .ntaken = __atomic_load_n(&ntaken, __ATOMIC_RELAXED),
-	    .nlost = __atomic_load_n(&nlost, __ATOMIC_RELAXED),
-	    .nhalved = __atomic_load_n(&nhalved, __ATOMIC_RELAXED)};
+	struct sample_totals counts = {.ntaken = load_relaxed(&ntaken),
+	    .nlost = load_relaxed(&nlost),
+	    .nhalved = load_relaxed(&nhalved)};
 
 	lock_take(&sample_lock);
 	counts.nrecords = nsamples;
@@ -663,7 +658,7 @@ static void
 record_halve(struct sample *s, void *unused)
 {
 	(void)unused;
-	if (__atomic_load_n(&s->is_counted, __ATOMIC_RELAXED) == 0)
+	if (load_relaxed(&s->is_counted) == 0)
 		return;
 	if (sample_count_keeps(s->counted, s->mean))
 		s->mean *= 2;
@@ -680,18 +675,18 @@ samples_halve(void)
 {
 	if (__atomic_exchange_n(&is_halving, true, __ATOMIC_ACQUIRE))
 		return;
-	while (__atomic_load_n(&nlive, __ATOMIC_RELAXED) > SAMPLES_MAX / 2) {
-		size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+	while (load_relaxed(&nlive) > SAMPLES_MAX / 2) {
+		size_t mean = load_relaxed(&sampling.mean);
 
 		if (mean == 0 || mean > MEAN_MAX)
 			break;
 		__atomic_compare_exchange_n(&sampling.mean, &mean, 2 * mean,
 		    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 		sample_engine.choose_paths();
-		__atomic_add_fetch(&nhalved, 1, __ATOMIC_RELAXED);
+		add_relaxed(&nhalved, 1);
 		records_each(sample_totals_read().nrecords, record_halve, NULL);
 	}
-	__atomic_store_n(&is_halving, false, __ATOMIC_RELEASE);
+	store_release(&is_halving, false);
 }
 
 void *
@@ -703,10 +698,10 @@ sample_take(size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 	*zeroed = false;
 	if (size > PTRDIFF_MAX / 2)
 		return NULL;
-	if (unlikely(__atomic_load_n(&nlive, __ATOMIC_RELAXED) >= SAMPLES_MAX))
+	if (unlikely(load_relaxed(&nlive) >= SAMPLES_MAX))
 		samples_halve();
 	if (!heap_limit_has_room(size + os_page_size())) {
-		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
+		add_relaxed(&nlost, 1);
 		return NULL;
 	}
 	if (sample_count_random() % GUARD_EVERY == 0)
@@ -714,7 +709,7 @@ sample_take(size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 	if (p == NULL)
 		p = sample_take_unguarded(size, align, cache, zeroed);
 	if (p == NULL)
-		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
+		add_relaxed(&nlost, 1);
 	return p;
 }
 
@@ -729,7 +724,7 @@ sample_grown(void *block, size_t size)
 		return;
 	s = record_take();
 	if (s == NULL) {
-		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
+		add_relaxed(&nlost, 1);
 		return;
 	}
 	record_fill(s, block, block, size, /* cache */ NULL);
@@ -841,7 +836,7 @@ sample_resize_in_place(uint32_t index, size_t size)
 {
 	struct sample *s = record_at(index);
 
-	__atomic_store_n(&s->size, size, __ATOMIC_RELAXED);
+	store_relaxed(&s->size, size);
 	/* A guarded sample keeps its pages. */
 	if (s->is_guarded || page_bytes_needed(s) <= s->page_bytes)
 		return;
@@ -856,7 +851,7 @@ sample_resize_in_place(uint32_t index, size_t size)
 static void
 sample_end(struct sample *s)
 {
-	__atomic_store_n(&s->state, SAMPLE_NONE, __ATOMIC_RELEASE);
+	store_release(&s->state, SAMPLE_NONE);
 	probe_fire(otel_memory, free, s->block);
 	record_discount(s);
 	record_recycle(s);
@@ -890,7 +885,7 @@ sample_resize_large(uint32_t index, size_t size)
 		return span;
 	}
 	s->block = s->span = span;
-	__atomic_store_n(&s->size, size, __ATOMIC_RELAXED);
+	store_relaxed(&s->size, size);
 	page_map_enter_sample(span, bytes, span, index);
 	record_count(s, bytes);
 	return span;
@@ -918,7 +913,7 @@ sample_release_guarded(struct sample *s)
 	umem_assert(s->is_guarded && record_of_place[place] == s);
 	umem_assert(sample_state(s) == SAMPLE_FREED);
 	record_discount(s);
-	__atomic_sub_fetch(&nguarded, 1, __ATOMIC_RELAXED);
+	sub_relaxed(&nguarded, 1);
 	account_sub(&account.sample_guarded, sample_place_used(place));
 	sample_place_close(place);
 	sample_place_put(place);
@@ -995,8 +990,7 @@ sample_free_deferred(uint32_t index)
 	struct sample *s = record_at(index);
 
 	umem_assert(sample_state(s) == SAMPLE_WAITING);
-	__atomic_store_n(&s->state, s->is_guarded ? SAMPLE_FREED : SAMPLE_NONE,
-	    __ATOMIC_RELEASE);
+	store_release(&s->state, s->is_guarded ? SAMPLE_FREED : SAMPLE_NONE);
 	sample_release(s);
 }
 
@@ -1008,7 +1002,7 @@ sample_defer_undo(uint32_t index)
 	umem_assert(sample_state(s) == SAMPLE_WAITING);
 	stack_set(&s->freed_stack, NULL);
 	/* Release: the caller may pass the block to another thread. */
-	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
+	store_release(&s->state, SAMPLE_LIVE);
 }
 
 bool
@@ -1020,7 +1014,7 @@ sample_is_deferred(uint32_t index)
 size_t
 sample_guarded_count(void)
 {
-	return __atomic_load_n(&nguarded, __ATOMIC_RELAXED);
+	return load_relaxed(&nguarded);
 }
 
 struct visitor {
@@ -1033,7 +1027,7 @@ visit_counted(struct sample *s, void *arg)
 {
 	const struct visitor *visitor = arg;
 
-	if (__atomic_load_n(&s->is_counted, __ATOMIC_RELAXED) != 0)
+	if (load_relaxed(&s->is_counted) != 0)
 		visitor->visit(s, visitor->arg);
 }
 
@@ -1068,9 +1062,7 @@ sample_start(void)
 void
 sample_refresh_option(void)
 {
-	__atomic_store_n(&sample_wanted,
-	    __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED),
-	    __ATOMIC_RELAXED);
+	store_relaxed(&sample_wanted, load_relaxed(&sampling.mean));
 }
 
 public int

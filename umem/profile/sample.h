@@ -92,7 +92,7 @@ struct sample {
 static inline bool
 sample_is_on(void)
 {
-	return __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED) != 0;
+	return load_relaxed(&sampling.mean) != 0;
 }
 
 /*

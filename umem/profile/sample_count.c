@@ -55,10 +55,9 @@ process_bits(void)
 uint64_t
 sample_count_random(void)
 {
-	if (unlikely(
-		__atomic_load_n(&sample_random.counter, __ATOMIC_RELAXED) == 0))
-		__atomic_store_n(&sample_random.counter,
-		    (os_random() ^ process_bits()) | 1, __ATOMIC_RELAXED);
+	if (unlikely(load_relaxed(&sample_random.counter) == 0))
+		store_relaxed(
+		    &sample_random.counter, (os_random() ^ process_bits()) | 1);
 	return random_next(&sample_random);
 }
 
@@ -172,7 +171,7 @@ countdown_pass(uint64_t size, size_t mean)
 static size_t
 mean_now(void)
 {
-	return __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+	return load_relaxed(&sampling.mean);
 }
 
 bool

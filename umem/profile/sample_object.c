@@ -54,7 +54,7 @@
 static bool
 may_be_sampled(const struct umem_cache *cache)
 {
-	return __atomic_load_n(&cache->may_be_sampled, __ATOMIC_RELAXED);
+	return load_relaxed(&cache->may_be_sampled);
 }
 
 /* Must an object that is allocated now be counted? */
@@ -68,8 +68,7 @@ is_counted(const struct umem_cache *cache)
 static bool
 must_be_closed(const struct umem_cache *cache)
 {
-	return is_counted(cache) ||
-	       __atomic_load_n(&cache->nsamples, __ATOMIC_RELAXED) != 0;
+	return is_counted(cache) || load_relaxed(&cache->nsamples) != 0;
 }
 
 /*
@@ -85,10 +84,8 @@ change_samples(struct umem_cache *cache, int more)
 	may = more <= 0 || may_be_sampled(cache);
 	umem_assert(more >= 0 || cache->nsamples != 0);
 	if (may)
-		__atomic_add_fetch(
-		    &cache->nsamples, (uint32_t)more, __ATOMIC_RELAXED);
-	__atomic_store_n(
-	    &cache->is_sampled, must_be_closed(cache), __ATOMIC_RELAXED);
+		add_relaxed(&cache->nsamples, (uint32_t)more);
+	store_relaxed(&cache->is_sampled, must_be_closed(cache));
 	cache_choose_fast(cache);
 	lock_release(&limit_lock);
 	return may;
@@ -101,9 +98,9 @@ change_samples(struct umem_cache *cache, int more)
 uint32_t
 sample_object_exclude(struct umem_cache *cache)
 {
-	__atomic_store_n(&cache->may_be_sampled, false, __ATOMIC_RELAXED);
+	store_relaxed(&cache->may_be_sampled, false);
 	change_samples(cache, 0);
-	return __atomic_load_n(&cache->nsamples, __ATOMIC_RELAXED);
+	return load_relaxed(&cache->nsamples);
 }
 
 /* Counts an object.  Must it be a sample? */

@@ -9,7 +9,7 @@
 static inline bool
 cache_is_sampled(const struct umem_cache *cache)
 {
-	return __atomic_load_n(&cache->is_sampled, __ATOMIC_RELAXED);
+	return load_relaxed(&cache->is_sampled);
 }
 
 /*

@@ -81,7 +81,7 @@ find_locked(uint64_t hash, const uintptr_t *pcs, unsigned depth)
 				    !stack_has(stack, pcs)))
 		stack = stack->next;
 	if (stack != NULL)
-		__atomic_add_fetch(&stack->nrefs, 1, __ATOMIC_RELAXED);
+		add_relaxed(&stack->nrefs, 1);
 	return stack;
 }
 
@@ -144,8 +144,8 @@ sample_stack_take(void)
 void
 sample_stack_hold(struct sample_stack *stack)
 {
-	umem_assert(__atomic_load_n(&stack->nrefs, __ATOMIC_RELAXED) != 0);
-	__atomic_add_fetch(&stack->nrefs, 1, __ATOMIC_RELAXED);
+	umem_assert(load_relaxed(&stack->nrefs) != 0);
+	add_relaxed(&stack->nrefs, 1);
 }
 
 void
@@ -158,7 +158,7 @@ sample_stack_drop(struct sample_stack *stack)
 		return;
 	link = bucket_of(stack->hash);
 	lock_take(&table_lock);
-	is_last = __atomic_sub_fetch(&stack->nrefs, 1, __ATOMIC_RELAXED) == 0;
+	is_last = sub_relaxed(&stack->nrefs, 1) == 0;
 	if (is_last) {
 		while (*link != stack)
 			link = &(*link)->next;

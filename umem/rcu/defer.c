@@ -140,7 +140,7 @@ domain_add_layer_locked(struct domain *domain, struct defer *layer)
 	lock_assert_held(&defer_lock);
 	layer->next = domain->layers;
 	/* Release; pairs with the acquire in domain_first_layer(). */
-	__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
+	store_release(&domain->layers, layer);
 }
 
 /*
@@ -166,7 +166,7 @@ cache_layer(struct domain *domain, struct umem_cache *cache)
 		layer->next_of_cache = cache->defers;
 		domain_add_layer_locked(domain, layer);
 		/* Release; pairs with the acquire in defer_first_of_cache(). */
-		__atomic_store_n(&cache->defers, layer, __ATOMIC_RELEASE);
+		store_release(&cache->defers, layer);
 	}
 	lock_release(&defer_lock);
 	return layer;
@@ -176,8 +176,7 @@ cache_layer(struct domain *domain, struct umem_cache *cache)
 static struct defer *
 kind_layer(struct domain *domain, enum defer_kind kind)
 {
-	struct defer *layer =
-	    __atomic_load_n(&domain->kinds[kind], __ATOMIC_ACQUIRE);
+	struct defer *layer = load_acquire(&domain->kinds[kind]);
 
 	umem_assert(kind != DEFER_OBJECT && kind < DEFER_KINDS);
 	if (layer != NULL)
@@ -187,7 +186,7 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 	if (layer == NULL &&
 	    (layer = layer_create(domain, NULL, kind)) != NULL) {
 		domain_add_layer_locked(domain, layer);
-		__atomic_store_n(&domain->kinds[kind], layer, __ATOMIC_RELEASE);
+		store_release(&domain->kinds[kind], layer);
 	}
 	lock_release(&defer_lock);
 	return layer;
@@ -331,8 +330,7 @@ single_release(struct defer *layer, void *p)
 {
 	uint32_t sample = page_map_sample_at(p);
 
-	__atomic_sub_fetch(
-	    &layer->domain->bytes, (intptr_t)single_bytes(p), __ATOMIC_RELAXED);
+	sub_relaxed(&layer->domain->bytes, (intptr_t)single_bytes(p));
 	if (single_is_watched(layer->kind))
 		checker_poison(p, single_bytes(p));
 	if (sample != 0 && sample_is_deferred(sample))
@@ -349,8 +347,7 @@ static size_t
 foreign_bytes(const struct domain *domain, void *p)
 {
 	/* Relaxed: every caller stores the same function. */
-	size_t (*usable)(void *) =
-	    __atomic_load_n(&domain->usable, __ATOMIC_RELAXED);
+	size_t (*usable)(void *) = load_relaxed(&domain->usable);
 
 	return usable != NULL ? usable(p) : FOREIGN_BYTES;
 }
@@ -358,11 +355,9 @@ foreign_bytes(const struct domain *domain, void *p)
 static void
 foreign_release(struct domain *domain, void *p)
 {
-	umem_assert(
-	    __atomic_load_n(&domain->release, __ATOMIC_RELAXED) != NULL);
-	__atomic_sub_fetch(&domain->bytes, (intptr_t)foreign_bytes(domain, p),
-	    __ATOMIC_RELAXED);
-	__atomic_load_n(&domain->release, __ATOMIC_RELAXED)(p);
+	umem_assert(load_relaxed(&domain->release) != NULL);
+	sub_relaxed(&domain->bytes, (intptr_t)foreign_bytes(domain, p));
+	load_relaxed (&domain->release)(p);
 }
 
 /* Puts an object back where it came from, after a grace period. */
@@ -590,10 +585,9 @@ defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
 		return error;
 	bytes = foreign ? foreign_bytes(domain, p) : single_bytes(p);
 	/* Counted first: the block may be gone when put() returns. */
-	__atomic_add_fetch(&domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+	add_relaxed(&domain->bytes, (intptr_t)bytes);
 	if (!layer_put(layer, p, api_names[kind])) {
-		__atomic_sub_fetch(
-		    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+		sub_relaxed(&domain->bytes, (intptr_t)bytes);
 		if (!foreign)
 			single_unmark_waiting(kind, p, size);
 		return EAGAIN;
@@ -771,8 +765,8 @@ foreign_defer(void *p, void (*release)(void *), size_t (*usable)(void *),
 	domain = domain_get(key, grace_of);
 	if (domain == NULL)
 		return errno_result(EAGAIN, saved);
-	__atomic_store_n(&domain->release, release, __ATOMIC_RELAXED);
-	__atomic_store_n(&domain->usable, usable, __ATOMIC_RELAXED);
+	store_relaxed(&domain->release, release);
+	store_relaxed(&domain->usable, usable);
 	return errno_result(defer_single(domain, DEFER_FOREIGN, p, 0), saved);
 }
 
@@ -840,7 +834,7 @@ defer_retire(struct umem_cache *cache)
 {
 	struct domain *domain = NULL;
 
-	if (__atomic_load_n(&cache->defers, __ATOMIC_RELAXED) == NULL)
+	if (load_relaxed(&cache->defers) == NULL)
 		return;
 	lock_take(&cache_list_lock);
 	if (cache->defers != NULL)
@@ -880,7 +874,7 @@ layer_end(struct defer **link)
 		return false;
 	lock_take(&cache_list_lock);
 	/* Relaxed: a domain only asks whether it is NULL. */
-	__atomic_store_n(link, NULL, __ATOMIC_RELAXED);
+	store_relaxed(link, NULL);
 	lock_release(&cache_list_lock);
 	deferred_end(&layer->mags);
 	meta_free(layer, sizeof(*layer));

@@ -55,14 +55,14 @@ static inline struct defer *
 defer_first_of_cache(const struct umem_cache *cache)
 {
 	/* Acquire; pairs with the release in cache_layer(). */
-	return __atomic_load_n(&cache->defers, __ATOMIC_ACQUIRE);
+	return load_acquire(&cache->defers);
 }
 
 static inline struct defer *
 defer_next_of_cache(const struct defer *layer)
 {
 	/* Relaxed: the layer that leads here was published after the next. */
-	return __atomic_load_n(&layer->next_of_cache, __ATOMIC_RELAXED);
+	return load_relaxed(&layer->next_of_cache);
 }
 
 /*

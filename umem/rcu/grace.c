@@ -193,8 +193,7 @@ thread_self(void)
 static bool
 domain_has_turn(const struct domain *domain)
 {
-	return __atomic_load_n(&domain->turn_holder, __ATOMIC_RELAXED) ==
-	       thread_self();
+	return load_relaxed(&domain->turn_holder) == thread_self();
 }
 
 /* Returns the thread that calls functions of the program for a cycle, or 0. */
@@ -202,7 +201,7 @@ static uintptr_t
 domain_releaser(const struct domain *domain)
 {
 	/* Acquire; pairs with the release in domain_call_program(). */
-	return __atomic_load_n(&domain->releaser, __ATOMIC_ACQUIRE);
+	return load_acquire(&domain->releaser);
 }
 
 /*
@@ -213,7 +212,7 @@ domain_releaser(const struct domain *domain)
 static bool
 thread_is_in_cycle(void)
 {
-	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+	struct domain *domain = load_acquire(&domains);
 
 	while (domain != NULL && !domain_has_turn(domain) &&
 	       domain_releaser(domain) != thread_self())
@@ -224,7 +223,7 @@ thread_is_in_cycle(void)
 bool
 domain_is_reader(void)
 {
-	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+	struct domain *domain = load_acquire(&domains);
 
 	while (domain != NULL && !domain->grace.reading())
 		domain = domain->next;
@@ -241,7 +240,7 @@ turn_try(struct domain *domain, uint32_t state)
 	if (!__atomic_compare_exchange_n(&domain->turn, &state, next, false,
 		__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
-	__atomic_store_n(&domain->turn_holder, thread_self(), __ATOMIC_RELAXED);
+	store_relaxed(&domain->turn_holder, thread_self());
 	return true;
 }
 
@@ -257,7 +256,7 @@ turn_try_await(struct domain *domain, uint64_t ns)
 		os_futex_wait(&domain->turn, TURN_AWAITED, ns);
 		return false;
 	}
-	__atomic_store_n(&domain->turn_holder, thread_self(), __ATOMIC_RELAXED);
+	store_relaxed(&domain->turn_holder, thread_self());
 	return true;
 }
 
@@ -268,10 +267,10 @@ turn_try_await(struct domain *domain, uint64_t ns)
 static void
 turn_await(struct domain *domain)
 {
-	if (__atomic_load_n(&domain->turn, __ATOMIC_RELAXED) == TURN_HANDED)
+	if (load_relaxed(&domain->turn) == TURN_HANDED)
 		os_futex_wait(&domain->turn, TURN_HANDED, 0);
 	do
-		while (__atomic_load_n(&domain->fork_waits, __ATOMIC_RELAXED))
+		while (load_relaxed(&domain->fork_waits))
 			os_futex_wait(&domain->fork_waits, 1, 0);
 	while (!turn_try_await(domain, 0));
 }
@@ -293,12 +292,12 @@ turn_release(struct domain *domain)
 	uint32_t taken = TURN_TAKEN, handed = TURN_HANDED;
 
 	umem_assert(domain_has_turn(domain));
-	__atomic_store_n(&domain->turn_holder, 0, __ATOMIC_RELAXED);
+	store_relaxed(&domain->turn_holder, 0);
 	if (__atomic_compare_exchange_n(&domain->turn, &taken, TURN_FREE, false,
 		__ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		return;
 	umem_assert(taken == TURN_AWAITED);
-	__atomic_store_n(&domain->turn, TURN_HANDED, __ATOMIC_RELEASE);
+	store_release(&domain->turn, TURN_HANDED);
 	if (os_futex_wake(&domain->turn, 1))
 		return;
 	/* Threads may have come since then, and sleep on TURN_HANDED. */
@@ -311,7 +310,7 @@ static void
 turn_take(struct domain *domain)
 {
 	umem_assert(!domain_has_turn(domain));
-	if (__atomic_load_n(&domain->fork_waits, __ATOMIC_RELAXED) != 0 ||
+	if (load_relaxed(&domain->fork_waits) != 0 ||
 	    !turn_try(domain, TURN_FREE))
 		turn_await(domain);
 }
@@ -343,14 +342,14 @@ turn_end(struct domain *domain)
 bool
 domain_is_broken(const struct domain *domain)
 {
-	return __atomic_load_n(&domain->is_broken, __ATOMIC_RELAXED) != 0;
+	return load_relaxed(&domain->is_broken) != 0;
 }
 
 struct domain *
 domain_find(const void *key)
 {
 	/* Acquire; pairs with the release in domain_make(). */
-	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+	struct domain *domain = load_acquire(&domains);
 
 	while (domain != NULL && domain->key != key)
 		domain = domain->next;
@@ -368,7 +367,7 @@ domain_make(const void *key, umem_grace_of_t *grace_of)
 		domain->key = key;
 		grace_of(key, &domain->grace);
 		domain->next = domains;
-		__atomic_store_n(&domains, domain, __ATOMIC_RELEASE);
+		store_release(&domains, domain);
 	}
 	lock_release(&defer_lock);
 	return domain;
@@ -377,7 +376,7 @@ domain_make(const void *key, umem_grace_of_t *grace_of)
 bool
 domain_is_over(const struct domain *domain, unsigned ntimes)
 {
-	intptr_t bytes = __atomic_load_n(&domain->bytes, __ATOMIC_RELAXED);
+	intptr_t bytes = load_relaxed(&domain->bytes);
 
 	/* A release may be counted before the submission is: bytes < 0. */
 	return bytes > 0 && (size_t)bytes > defer_budget * ntimes;
@@ -387,10 +386,10 @@ domain_is_over(const struct domain *domain, unsigned ntimes)
 static void
 domain_synchronize(struct domain *domain)
 {
-	__atomic_add_fetch(&domain->nsynchronizing, 1, __ATOMIC_RELAXED);
+	add_relaxed(&domain->nsynchronizing, 1);
 	domain->grace.synchronize();
-	__atomic_sub_fetch(&domain->nsynchronizing, 1, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&domain->ngraces, 1, __ATOMIC_RELAXED);
+	sub_relaxed(&domain->nsynchronizing, 1);
+	add_relaxed(&domain->ngraces, 1);
 }
 
 /*
@@ -402,11 +401,9 @@ domain_synchronize_in_turn(struct domain *domain)
 	uint32_t was = GRACE_LISTS_COMPLETE;
 
 	umem_assert(domain_has_turn(domain));
-	umem_assert(__atomic_load_n(&domain->grace_state, __ATOMIC_RELAXED) ==
-		    GRACE_NONE);
+	umem_assert(load_relaxed(&domain->grace_state) == GRACE_NONE);
 	/* Release; pairs with domain_hold_in_grace(): the lists are whole. */
-	__atomic_store_n(
-	    &domain->grace_state, GRACE_LISTS_COMPLETE, __ATOMIC_RELEASE);
+	store_release(&domain->grace_state, GRACE_LISTS_COMPLETE);
 	domain_synchronize(domain);
 	/* Acquire; pairs with defer_after_fork(). */
 	for (; !__atomic_compare_exchange_n(&domain->grace_state, &was,
@@ -419,13 +416,13 @@ static inline struct defer *
 domain_first_layer(const struct domain *domain)
 {
 	/* Acquire; pairs with the release that published the layer. */
-	return __atomic_load_n(&domain->layers, __ATOMIC_ACQUIRE);
+	return load_acquire(&domain->layers);
 }
 
 static inline struct defer *
 layer_next(const struct defer *layer)
 {
-	return __atomic_load_n(&layer->next, __ATOMIC_ACQUIRE);
+	return load_acquire(&layer->next);
 }
 
 /*
@@ -440,8 +437,7 @@ layer_collect(struct defer *layer, bool all)
 	for (int i = 0; !complete && i < COLLECT_TRIES; i++) {
 		size_t bytes = deferred_collect(&layer->mags, all, &complete);
 
-		__atomic_add_fetch(
-		    &layer->domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+		add_relaxed(&layer->domain->bytes, (intptr_t)bytes);
 	}
 	return complete;
 }
@@ -488,8 +484,7 @@ layer_is_sound_in_turn(const struct domain *domain, const struct defer *layer)
 	return layer->domain == domain && layer->key == domain->key &&
 	       layer->kind < DEFER_KINDS &&
 	       (layer->kind == DEFER_OBJECT) == (layer->cache != NULL) &&
-	       nrounds <=
-		   __atomic_load_n(&layer->mags.nsubmitted, __ATOMIC_RELAXED);
+	       nrounds <= load_relaxed(&layer->mags.nsubmitted);
 }
 
 /* Checks all layers: once in a cycle, in which a grace period takes longer. */
@@ -501,8 +496,7 @@ domain_is_sound_in_turn(const struct domain *domain)
 		if (!layer_is_sound_in_turn(domain, layer))
 			return false;
 	for (unsigned kind = 0; kind < DEFER_KINDS; kind++) {
-		const struct defer *layer =
-		    __atomic_load_n(&domain->kinds[kind], __ATOMIC_ACQUIRE);
+		const struct defer *layer = load_acquire(&domain->kinds[kind]);
 
 		if (layer != NULL && layer->kind != kind)
 			return false;
@@ -533,10 +527,8 @@ layer_release_waiting(struct domain *domain, struct defer *layer)
 	while ((mag = deferred_next(&layer->mags)) != NULL) {
 		size_t bytes = deferred_bytes(&layer->mags, mag);
 
-		__atomic_sub_fetch(
-		    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
-		__atomic_add_fetch(
-		    &domain->nreleased, mag->nrounds, __ATOMIC_RELAXED);
+		sub_relaxed(&domain->bytes, (intptr_t)bytes);
+		add_relaxed(&domain->nreleased, mag->nrounds);
 		defer_give(layer, mag, &part);
 	}
 	defer_give_part(layer, &part);
@@ -626,7 +618,7 @@ domain_call_program(struct domain *domain)
 	umem_assert(domain_has_turn(domain) && domain_releaser(domain) == 0);
 	if (!domain_has_calls(domain))
 		return;
-	__atomic_store_n(&domain->releaser, thread_self(), __ATOMIC_RELAXED);
+	store_relaxed(&domain->releaser, thread_self());
 	turn_release(domain);
 	/* No layer is unlinked meanwhile (domain_await_releases()). */
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
@@ -634,7 +626,7 @@ domain_call_program(struct domain *domain)
 		if (layer->calls_program)
 			layer_release_waiting(domain, layer);
 	/* Release; pairs with domain_releaser(): the lists are empty. */
-	__atomic_store_n(&domain->releaser, 0, __ATOMIC_RELEASE);
+	store_release(&domain->releaser, 0);
 	domain_tell_release(domain);
 	turn_take(domain);
 	domain->saved_cancel_state = cancel;
@@ -671,7 +663,7 @@ domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
 {
 	umem_assert(domain_has_turn(domain));
 	umem_assert(!calls_program || domain_releaser(domain) == 0);
-	__atomic_store_n(&domain->nsubmitted, 0, __ATOMIC_RELAXED);
+	store_relaxed(&domain->nsubmitted, 0);
 	if (may_retire)
 		__atomic_store_n(&domain->has_empty_slabs, 0, __ATOMIC_SEQ_CST);
 	if (!domain_begin_wait(domain, may_retire, calls_program))
@@ -728,7 +720,7 @@ static void
 domain_thread_wait_tick(struct domain *domain)
 {
 	os_futex_wait(&domain->thread_state, THREAD_AWAKE, defer_delay_ns / 2);
-	__atomic_store_n(&domain->thread_state, THREAD_AWAKE, __ATOMIC_RELAXED);
+	store_relaxed(&domain->thread_state, THREAD_AWAKE);
 }
 
 /* Runs one cycle; returns whether there was something to do. */
@@ -799,8 +791,7 @@ domain_thread_main(void *arg)
 static bool
 domain_thread_start(struct domain *domain)
 {
-	umem_assert(__atomic_load_n(&domain->thread_state, __ATOMIC_RELAXED) !=
-		    THREAD_ABSENT);
+	umem_assert(load_relaxed(&domain->thread_state) != THREAD_ABSENT);
 	pthread_t thread;
 
 	/*
@@ -853,11 +844,9 @@ domain_retire(struct domain *domain)
 void
 defer_rouse(void)
 {
-	for (struct domain *domain =
-		 __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
-	     domain != NULL; domain = domain->next)
-		if (__atomic_load_n(
-			&domain->has_empty_slabs, __ATOMIC_RELAXED) != 0)
+	for (struct domain *domain = load_acquire(&domains); domain != NULL;
+	     domain = domain->next)
+		if (load_relaxed(&domain->has_empty_slabs) != 0)
 			domain_loaded(domain);
 }
 
@@ -866,8 +855,7 @@ domain_thread_hurry(struct domain *domain)
 {
 	uint32_t state = THREAD_AWAKE;
 
-	if (__atomic_load_n(&domain->thread_state, __ATOMIC_RELAXED) ==
-		THREAD_AWAKE &&
+	if (load_relaxed(&domain->thread_state) == THREAD_AWAKE &&
 	    __atomic_compare_exchange_n(&domain->thread_state, &state,
 		THREAD_HURRIED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		os_futex_wake(&domain->thread_state, 1);
@@ -885,16 +873,14 @@ domain_let_thread_release(struct domain *domain)
 	uint64_t before;
 
 	do {
-		uint32_t n =
-		    __atomic_load_n(&domain->nreleases, __ATOMIC_ACQUIRE);
+		uint32_t n = load_acquire(&domain->nreleases);
 
-		before = __atomic_load_n(&domain->nreleased, __ATOMIC_RELAXED);
+		before = load_relaxed(&domain->nreleased);
 		domain_thread_hurry(domain);
 		if (!domain_is_over(domain, 1))
 			return;
 		os_futex_wait(&domain->nreleases, n, RELEASE_WAIT_NS);
-	} while (
-	    __atomic_load_n(&domain->nreleased, __ATOMIC_RELAXED) != before);
+	} while (load_relaxed(&domain->nreleased) != before);
 }
 
 /* The caller waits until there is less than the budget, if it may. */
@@ -906,8 +892,7 @@ domain_reduce_backlog(struct domain *domain, const struct defer *layer)
 	if (domain_is_broken(domain) || thread_is_in_cycle() ||
 	    domain_is_reader())
 		return;
-	has_thread = __atomic_load_n(&domain->thread_state, __ATOMIC_RELAXED) !=
-		     THREAD_ABSENT;
+	has_thread = load_relaxed(&domain->thread_state) != THREAD_ABSENT;
 	turn_begin(domain);
 	if (domain_is_over(domain, 1)) {
 		domain_collect_single_blocks(domain);
@@ -923,10 +908,8 @@ void
 domain_submitted(struct defer *layer, size_t n, size_t bytes)
 {
 	struct domain *domain = layer->domain;
-	intptr_t all = __atomic_add_fetch(
-	    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
-	uint32_t nnew = __atomic_add_fetch(
-	    &domain->nsubmitted, (uint32_t)n, __ATOMIC_RELAXED);
+	intptr_t all = add_relaxed(&domain->bytes, (intptr_t)bytes);
+	uint32_t nnew = add_relaxed(&domain->nsubmitted, (uint32_t)n);
 
 	domain_loaded(domain);
 	if (all > 0 && (size_t)all > defer_budget)
@@ -964,8 +947,7 @@ domain_await_releases(struct domain *domain, const struct defer *layer)
 	domain->nawaiting++;
 	for (;;) {
 		/* Acquire; pairs with the release in domain_tell_release(). */
-		uint32_t n =
-		    __atomic_load_n(&domain->nreleases, __ATOMIC_ACQUIRE);
+		uint32_t n = load_acquire(&domain->nreleases);
 
 		if (domain_releaser(domain) == 0 &&
 		    (layer == NULL || domain->releasing != layer))
@@ -992,7 +974,7 @@ domain_unlink(struct defer *layer)
 	lock_take(&defer_lock);
 	while (*link != layer)
 		link = &(*link)->next;
-	__atomic_store_n(link, layer->next, __ATOMIC_RELEASE);
+	store_release(link, layer->next);
 	lock_release(&defer_lock);
 }
 
@@ -1098,10 +1080,10 @@ domain_keep_turn(struct domain *domain)
 static bool
 domain_try_hold(struct domain *domain)
 {
-	uint32_t n = __atomic_load_n(&domain->nreleases, __ATOMIC_ACQUIRE);
+	uint32_t n = load_acquire(&domain->nreleases);
 
 	/* In each attempt: the end of another fork() has cleared it. */
-	__atomic_store_n(&domain->fork_waits, 1, __ATOMIC_RELAXED);
+	store_relaxed(&domain->fork_waits, 1);
 	if (domain_is_calling(domain)) {
 		os_futex_wait(&domain->nreleases, n, FORK_TRY_NS);
 		return false;
@@ -1133,7 +1115,7 @@ domain_hold_for_fork(struct domain *domain)
 	/* The last sleep may have ended by a wake, which gave us the turn. */
 	held = held || turn_try(domain, TURN_HANDED) ||
 	       turn_try(domain, TURN_FREE);
-	__atomic_store_n(&domain->fork_waits, 0, __ATOMIC_RELAXED);
+	store_relaxed(&domain->fork_waits, 0);
 	os_futex_wake(&domain->fork_waits, INT32_MAX);
 	return held || domain_hold_in_grace(domain);
 }
@@ -1141,9 +1123,8 @@ domain_hold_for_fork(struct domain *domain)
 void
 defer_before_fork(void)
 {
-	for (struct domain *domain =
-		 __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
-	     domain != NULL; domain = domain->next)
+	for (struct domain *domain = load_acquire(&domains); domain != NULL;
+	     domain = domain->next)
 		if (domain_hold_for_fork(domain))
 			domain->fork_holder = thread_self();
 }
@@ -1209,14 +1190,12 @@ defer_after_fork(bool child)
 			domain->fork_holder = 0;
 		if (!held || child)
 			continue;
-		if (__atomic_load_n(&domain->grace_state, __ATOMIC_RELAXED) !=
-		    GRACE_HELD) {
+		if (load_relaxed(&domain->grace_state) != GRACE_HELD) {
 			turn_release(domain);
 			continue;
 		}
 		/* Release; pairs with domain_synchronize_in_turn(). */
-		__atomic_store_n(&domain->grace_state, GRACE_LISTS_COMPLETE,
-		    __ATOMIC_RELEASE);
+		store_release(&domain->grace_state, GRACE_LISTS_COMPLETE);
 		os_futex_wake(&domain->grace_state, 1);
 	}
 }

@@ -134,7 +134,7 @@ sites_add(const struct sample *s, void *arg)
 {
 	struct sites *sites = arg;
 	struct site *site = sites_find(sites, s->stack);
-	uint64_t size = __atomic_load_n(&s->size, __ATOMIC_RELAXED);
+	uint64_t size = load_relaxed(&s->size);
 	double blocks = 1;
 
 	/* With a mean of 1, every block is a sample. */
@@ -267,7 +267,7 @@ text_add_sites(struct text *text, struct sites *sites)
 static void
 text_add_counts(struct text *text, const struct sample_totals *counts)
 {
-	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+	size_t mean = load_relaxed(&sampling.mean);
 
 	text_line(text, "samples: %lu so far, %lu not kept; ", counts->ntaken,
 	    counts->nlost);

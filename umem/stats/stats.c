@@ -63,7 +63,7 @@ stats_read_cached(
 
 	out->ncpu =
 	    has_magazines ? cpu_rounds(cache->mag.hot, cache->mag.cold) : 0;
-	out->ndepot = __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
+	out->ndepot = load_relaxed(&cache->reserve.nready);
 	if (has_magazines)
 		out->ndepot += shards_nrounds(&cache->mag);
 	else if (!cache->destroyed)
@@ -89,7 +89,7 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 		? 0
 		: cache->slabs.layout.slab_bytes - out->memory;
 	out->is_firewalled = cache->slabs.has_guard_pages;
-	out->nslabs = __atomic_load_n(&cache->slabs.nslabs, __ATOMIC_RELAXED);
+	out->nslabs = load_relaxed(&cache->slabs.nslabs);
 	out->nchunks = slab_total(&cache->slabs);
 	/* Slabs may have been released since the others were read. */
 	if (out->nslabs > out->nchunks)
@@ -102,7 +102,7 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 	if (out->nwaiting > used)
 		out->nwaiting = used;
 	out->nlive = used - out->nwaiting;
-	out->nfailed = __atomic_load_n(&cache->nfailed, __ATOMIC_RELAXED);
+	out->nfailed = load_relaxed(&cache->nfailed);
 }
 
 static void
@@ -203,15 +203,11 @@ stats_read_large(struct umem_stats *stats)
 static void
 stats_read_limits(struct umem_stats *stats)
 {
-	stats->sample_bytes = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
-	stats->soft_limit_bytes =
-	    __atomic_load_n(&heap_limits.soft, __ATOMIC_RELAXED);
-	stats->nsoft_limit =
-	    __atomic_load_n(&heap_limits.nsoft, __ATOMIC_RELAXED);
-	stats->hard_limit_bytes =
-	    __atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED);
-	stats->nhard_limit =
-	    __atomic_load_n(&heap_limits.nhard, __ATOMIC_RELAXED);
+	stats->sample_bytes = load_relaxed(&sampling.mean);
+	stats->soft_limit_bytes = load_relaxed(&heap_limits.soft);
+	stats->nsoft_limit = load_relaxed(&heap_limits.nsoft);
+	stats->hard_limit_bytes = load_relaxed(&heap_limits.hard);
+	stats->nhard_limit = load_relaxed(&heap_limits.nhard);
 	stats->limited_bytes = heap_held();
 }
 

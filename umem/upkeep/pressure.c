@@ -40,7 +40,7 @@ static uint64_t stalled_us seldom_used; /* [worker] at the last reading */
 unsigned
 pressure_level(void)
 {
-	return __atomic_load_n(&level, __ATOMIC_RELAXED);
+	return load_relaxed(&level);
 }
 
 static unsigned
@@ -55,7 +55,7 @@ level_of(uint64_t stalled_ns, uint64_t elapsed_ns)
 static void
 level_set(unsigned now)
 {
-	__atomic_store_n(&level, now, __ATOMIC_RELAXED);
+	store_relaxed(&level, now);
 	soft_limit_under_pressure(now == RECLAIM_PRESSURE_MAX);
 }
 
@@ -65,8 +65,7 @@ pressure_read(uint64_t now_ns)
 	uint64_t total, before = stalled_us, elapsed = now_ns - read_ns;
 
 	umem_assert(worker_is_self());
-	if (likely(!__atomic_load_n(&pressure_is_watched, __ATOMIC_RELAXED)) ||
-	    os_is_confined()) {
+	if (likely(!load_relaxed(&pressure_is_watched)) || os_is_confined()) {
 		/* No write if the option was never on: the page stays clean. */
 		if (read_ns != 0) {
 			read_ns = 0;

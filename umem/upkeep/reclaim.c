@@ -232,7 +232,7 @@ reclaim_flush_depots(size_t target)
 static size_t
 growth_take(size_t fresh, size_t step)
 {
-	size_t before = __atomic_load_n(&fresh_seen, __ATOMIC_RELAXED);
+	size_t before = load_relaxed(&fresh_seen);
 
 	/*
 	 * The difference is signed because another thread may have stored a
@@ -256,7 +256,7 @@ step_bytes(size_t target)
 void
 reclaim_check(void)
 {
-	size_t at = __atomic_load_n(&reclaim_at, __ATOMIC_RELAXED);
+	size_t at = load_relaxed(&reclaim_at);
 	size_t total = heap_allocated_total(), fresh = heap_allocated_clean();
 	size_t target = idle_target(heap_committed());
 	size_t step = step_bytes(target), grown;
@@ -272,9 +272,8 @@ reclaim_check(void)
 	if (grown != 0) {
 		/* Undo the count, so that the next check tries again. */
 		if (!reclaim_for_growth(target)) {
-			__atomic_sub_fetch(
-			    &fresh_seen, grown, __ATOMIC_RELAXED);
-			__atomic_store_n(&reclaim_at, total, __ATOMIC_RELAXED);
+			sub_relaxed(&fresh_seen, grown);
+			store_relaxed(&reclaim_at, total);
 		}
 	}
 	errno = saved;

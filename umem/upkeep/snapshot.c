@@ -70,7 +70,7 @@ void
 snapshot_served_by(uint32_t *sleeps_on, uint32_t waking)
 {
 	snapshot.waking = waking;
-	__atomic_store_n(&snapshot.sleeps_on, sleeps_on, __ATOMIC_RELEASE);
+	store_release(&snapshot.sleeps_on, sleeps_on);
 }
 
 /* Takes the request and makes the copy.  The caller is the server. */
@@ -79,7 +79,7 @@ snapshot_make(uint64_t wait_ns)
 {
 	uint64_t began = os_now_ns();
 
-	umem_assert(__atomic_load_n(&is_served, __ATOMIC_RELAXED));
+	umem_assert(load_relaxed(&is_served));
 	/* A confined process must not make unusual system calls. */
 	if (os_is_confined()) {
 		state_change(SNAPSHOT_ASKED, SNAPSHOT_NONE);
@@ -89,22 +89,20 @@ snapshot_make(uint64_t wait_ns)
 	if (!state_change(SNAPSHOT_ASKED, SNAPSHOT_READY))
 		return;
 	while (os_now_ns() - began < wait_ns &&
-	       __atomic_load_n(&snapshot.state, __ATOMIC_ACQUIRE) ==
-		   SNAPSHOT_READY)
+	       load_acquire(&snapshot.state) == SNAPSHOT_READY)
 		os_futex_wait(&snapshot.state, SNAPSHOT_READY, READY_WAIT_NS);
 	if (state_change(SNAPSHOT_READY, SNAPSHOT_NONE))
 		return;
 	/* The program may have overwritten it. */
-	if (__atomic_load_n(&snapshot.state, __ATOMIC_ACQUIRE) == SNAPSHOT_GO)
-		__atomic_store_n(
-		    &snapshot.copy, os_copy_process(), __ATOMIC_RELAXED);
-	__atomic_store_n(&snapshot.state, SNAPSHOT_NONE, __ATOMIC_RELEASE);
+	if (load_acquire(&snapshot.state) == SNAPSHOT_GO)
+		store_relaxed(&snapshot.copy, os_copy_process());
+	store_release(&snapshot.state, SNAPSHOT_NONE);
 }
 
 void
 snapshot_reap(void)
 {
-	uint32_t copy = __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED);
+	uint32_t copy = load_relaxed(&snapshot.copy);
 
 	if (unlikely(copy != 0) && os_reap_copy(copy))
 		__atomic_compare_exchange_n(&snapshot.copy, &copy, 0, false,
@@ -115,14 +113,13 @@ bool
 snapshot_serve(uint64_t wait_ns)
 {
 	snapshot_reap();
-	if (unlikely(__atomic_load_n(&snapshot.state, __ATOMIC_RELAXED) ==
-		     SNAPSHOT_ASKED) &&
-	    __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED) == 0 &&
+	if (unlikely(load_relaxed(&snapshot.state) == SNAPSHOT_ASKED) &&
+	    load_relaxed(&snapshot.copy) == 0 &&
 	    !__atomic_exchange_n(&is_served, true, __ATOMIC_ACQUIRE)) {
 		snapshot_make(wait_ns);
-		__atomic_store_n(&is_served, false, __ATOMIC_RELEASE);
+		store_release(&is_served, false);
 	}
-	return __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED) != 0;
+	return load_relaxed(&snapshot.copy) != 0;
 }
 
 void

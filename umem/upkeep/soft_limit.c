@@ -45,8 +45,8 @@ static size_t pressure_limit seldom_used; /* [a] 0: none */
 static size_t
 limit_get(void)
 {
-	size_t soft = __atomic_load_n(&heap_limits.soft, __ATOMIC_RELAXED);
-	size_t other = __atomic_load_n(&pressure_limit, __ATOMIC_RELAXED);
+	size_t soft = load_relaxed(&heap_limits.soft);
+	size_t other = load_relaxed(&pressure_limit);
 
 	return soft == 0 || (other != 0 && other < soft) ? other : soft;
 }
@@ -66,8 +66,7 @@ soft_limit_under_pressure(bool is_limit)
 	size_t now = is_limit ? memory_now() : 0;
 
 	umem_assert(worker_is_self());
-	__atomic_store_n(
-	    &pressure_limit, now - now / HEAP_SPARE_PART, __ATOMIC_RELAXED);
+	store_relaxed(&pressure_limit, now - now / HEAP_SPARE_PART);
 }
 
 bool
@@ -82,9 +81,9 @@ soft_limit_is_exceeded(void)
 static void
 set_due(size_t limit, size_t bytes, size_t idle)
 {
-	__atomic_store_n(&due_bytes, bytes, __ATOMIC_RELAXED);
-	__atomic_store_n(&due_idle, idle, __ATOMIC_RELAXED);
-	__atomic_store_n(&due_limit, limit, __ATOMIC_RELAXED);
+	store_relaxed(&due_bytes, bytes);
+	store_relaxed(&due_idle, idle);
+	store_relaxed(&due_limit, limit);
 }
 
 bool
@@ -95,12 +94,10 @@ soft_limit_is_due(void)
 	if (likely(limit == 0))
 		return false;
 	now = memory_now();
-	if (now <= limit ||
-	    __atomic_load_n(&due_limit, __ATOMIC_RELAXED) != limit)
+	if (now <= limit || load_relaxed(&due_limit) != limit)
 		set_due(limit, limit, SIZE_MAX);
-	return now > __atomic_load_n(&due_bytes, __ATOMIC_RELAXED) ||
-	       (now > limit && reclaim_idle_bytes() > __atomic_load_n(&due_idle,
-							  __ATOMIC_RELAXED));
+	return now > load_relaxed(&due_bytes) ||
+	       (now > limit && reclaim_idle_bytes() > load_relaxed(&due_idle));
 }
 
 /* Releases about want bytes from the levels up to this one. */
@@ -131,7 +128,7 @@ soft_limit_release(size_t most)
 	umem_assert(worker_is_self());
 	if (!soft_limit_is_due())
 		return true;
-	__atomic_add_fetch(&heap_limits.nsoft, 1, __ATOMIC_RELAXED);
+	add_relaxed(&heap_limits.nsoft, 1);
 	now = memory_now();
 	/* Locked memory counts for the limit, too. */
 	os_purge_force(true);

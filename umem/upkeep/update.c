@@ -141,9 +141,8 @@ reap_all(void)
 	bool has_callbacks = cache_walk_as_worker(WALK_ALL, call_reclaim);
 
 	cache_walk_as_worker(WALK_ALL, reap_cache);
-	__atomic_store_n(&callbacks_free,
-	    has_callbacks && (count_used() < chunks || heap_used() < bytes),
-	    __ATOMIC_RELAXED);
+	store_relaxed(&callbacks_free,
+	    has_callbacks && (count_used() < chunks || heap_used() < bytes));
 }
 
 /* Age at which this update purges pages of slabs, and how many bytes more. */
@@ -278,7 +277,7 @@ donate_to_meta(void)
 static void
 reap_request(void)
 {
-	__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELEASE);
+	store_release(&reap_wanted, 1);
 	update_thread_wake();
 }
 
@@ -286,7 +285,7 @@ reap_request(void)
 static void
 reap_by_thread(void)
 {
-	uint32_t seen = __atomic_load_n(&reaps_done, __ATOMIC_ACQUIRE);
+	uint32_t seen = load_acquire(&reaps_done);
 
 	reap_request();
 	os_futex_wait(&reaps_done, seen, RECLAIM_WAIT_NS);
@@ -300,13 +299,12 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	size_t most;
 
 	if (ntried >= RECLAIM_MAX ||
-	    (ntried >= RECLAIM_TRIES &&
-		__atomic_load_n(&callbacks_free, __ATOMIC_RELAXED) == 0))
+	    (ntried >= RECLAIM_TRIES && load_relaxed(&callbacks_free) == 0))
 		return false;
 	if (donate_to_meta())
 		return true;
 	/* A release cannot free more than this. */
-	most = __atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED);
+	most = load_relaxed(&heap_limits.hard);
 	if (size > (most != 0 ? most : heap_committed()))
 		return false;
 	if (!worker_begin())
@@ -359,7 +357,7 @@ update_reclaim_source(vmem_t *source)
 	int saved = errno;
 	bool any;
 
-	if (__atomic_load_n(&cache_nsourced, __ATOMIC_RELAXED) == 0)
+	if (load_relaxed(&cache_nsourced) == 0)
 		return false;
 	if (!worker_begin())
 		return worker_await(RECLAIM_WAIT_NS);
@@ -412,7 +410,7 @@ update_put_off(uint64_t began)
 
 	if (rest < update_interval_ns)
 		rest = update_interval_ns;
-	__atomic_store_n(&due_ns, end + rest, __ATOMIC_RELAXED);
+	store_relaxed(&due_ns, end + rest);
 }
 
 static void
@@ -431,7 +429,7 @@ update_in_caller(uint64_t now)
 static uint32_t
 ticks_get(void)
 {
-	return __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+	return load_relaxed(&cpu_layer.ticks);
 }
 
 static void
@@ -447,7 +445,7 @@ update_due(uint64_t now)
 {
 	int saved = errno;
 
-	__atomic_store_n(&due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
+	store_relaxed(&due_ns, now + update_interval_ns);
 	if (update_has_thread()) {
 		update_thread_wake_if_asleep();
 	} else {
@@ -462,8 +460,8 @@ static bool
 reclaim_is_due(void)
 {
 	/* Signed, because another thread may have stored a later total. */
-	return (intptr_t)(heap_allocated_total() -
-			  __atomic_load_n(&reclaim_at, __ATOMIC_RELAXED)) >= 0;
+	return (intptr_t)(heap_allocated_total() - load_relaxed(&reclaim_at)) >=
+	       0;
 }
 
 /*
@@ -522,8 +520,7 @@ update_poll(void)
 		return;
 	}
 	if (due == 0)
-		__atomic_store_n(
-		    &due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
+		store_relaxed(&due_ns, now + update_interval_ns);
 	else if (__atomic_compare_exchange_n(&due_ns, &due, UINT64_MAX, false,
 		     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		update_due(now);
@@ -556,7 +553,7 @@ release_all(uint64_t now)
 	} else {
 		ticks_set(1);
 	}
-	__atomic_store_n(&idle_since_ns, since, __ATOMIC_RELAXED);
+	store_relaxed(&idle_since_ns, since);
 	worker_end();
 	errno = saved;
 }

@@ -194,8 +194,7 @@ static void
 update_thread_sleep(void)
 {
 	os_futex_wait(&state, ASLEEP, update_interval_ns);
-	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == ASLEEP &&
-	       !update_may_purge())
+	while (load_acquire(&state) == ASLEEP && !update_may_purge())
 		os_futex_wait(&state, ASLEEP, 0);
 }
 
@@ -212,7 +211,7 @@ update_thread_rest(bool busy)
 	else if (__atomic_compare_exchange_n(&state, &awake, ASLEEP, false,
 		     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		update_thread_sleep();
-	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
+	store_release(&state, AWAKE);
 }
 
 /* Does one update.  Returns true if there was something to do, or will be. */
@@ -261,8 +260,8 @@ update_thread_main(void *arg)
 
 	update_thread_begin("umem");
 	snapshot_served_by(&state, WANTED);
-	__atomic_store_n(&running_self, thread_pointer(), __ATOMIC_RELAXED);
-	__atomic_store_n(&running_epoch, own_epoch, __ATOMIC_RELEASE);
+	store_relaxed(&running_self, thread_pointer());
+	store_release(&running_epoch, own_epoch);
 	os_futex_wake(&running_epoch, INT32_MAX);
 	while (is_of_epoch(own_epoch)) {
 		update_thread_rest(/* busy */ nidle < IDLE_UPDATES);
@@ -305,7 +304,7 @@ update_thread_leave(void)
 void
 update_thread_wake(void)
 {
-	uint32_t seen = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	uint32_t seen = load_acquire(&state);
 
 	/* The thread may be about to fall asleep. */
 	while (seen == ASLEEP || seen == AWAKE)
@@ -345,7 +344,7 @@ update_thread_start(void)
 	if (!starts_are_left() || !rseq_is_allowed(&cpu_layer.rseq))
 		return false;
 	nstarts--;
-	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
+	store_release(&state, AWAKE);
 	started = update_thread_create(&thread, /* detached */ false,
 	    update_thread_main, (void *)(uintptr_t)epoch);
 	if (started)
@@ -357,9 +356,8 @@ update_thread_start(void)
 static bool
 is_upkeep_thread(void)
 {
-	return is_of_epoch(__atomic_load_n(&running_epoch, __ATOMIC_ACQUIRE)) &&
-	       __atomic_load_n(&running_self, __ATOMIC_RELAXED) ==
-		   thread_pointer();
+	return is_of_epoch(load_acquire(&running_epoch)) &&
+	       load_relaxed(&running_self) == thread_pointer();
 }
 
 static void
@@ -392,7 +390,7 @@ update_thread_stop(void)
 static void
 join_ended(void)
 {
-	if (__atomic_load_n(&has_ended, __ATOMIC_RELAXED) == 0)
+	if (load_relaxed(&has_ended) == 0)
 		return;
 	if (pthread_join(thread, NULL) != 0)
 		pthread_detach(thread);
@@ -464,8 +462,7 @@ void
 update_thread_await(void)
 {
 	for (int i = 0; i < BEGIN_TRIES; i++) {
-		uint32_t seen =
-		    __atomic_load_n(&running_epoch, __ATOMIC_ACQUIRE);
+		uint32_t seen = load_acquire(&running_epoch);
 
 		if (__atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0 &&
 		    (!update_has_thread() || is_of_epoch(seen)))
@@ -575,13 +572,13 @@ update_thread_ends(void)
 bool
 update_has_thread(void)
 {
-	return __atomic_load_n(&exists, __ATOMIC_ACQUIRE) != 0;
+	return load_acquire(&exists) != 0;
 }
 
 void
 update_thread_wake_if_asleep(void)
 {
-	if (__atomic_load_n(&state, __ATOMIC_RELAXED) == ASLEEP)
+	if (load_relaxed(&state) == ASLEEP)
 		update_thread_wake();
 }
 
