@@ -72,8 +72,8 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 }
 
 /*
- * Moves a block of a size class into a large block.  Returns NULL if there is no
- * memory.
+ * Moves a block of a size class into a large block.  Returns NULL if there is
+ * no memory.
  */
 static void *
 resize_to_large(void *p, size_t bytes, size_t size)
