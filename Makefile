@@ -201,7 +201,7 @@ $B/libumem.a: $(INNER_O)
 # The installed command looks in $(LIBDIR) if the library is not near itself;
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
-INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$O/bin$(LIBDIR)/run.o)
+INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$O/bin$(LIBDIR)/commands/run.o)
 TOOL_LIBS = $(if $(CROSS),,-ldw -lelf -liberty) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
@@ -209,7 +209,7 @@ $(TOOLS): $(TOOL_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
-$O/bin$(LIBDIR)/run.o: tools/inspect/commands/run.c | requirements
+$O/bin$(LIBDIR)/commands/run.o: tools/inspect/commands/run.c | requirements
 	@mkdir -p $(@D)
 	$(call short,CC,$<) \
 	    $(CC) $(CPPFLAGS) $(CFLAGS) -DUMEM_LIBDIR='"$(LIBDIR)"' -c -o $@ $<
