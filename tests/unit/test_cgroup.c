@@ -11,17 +11,16 @@
 #include "umem/base/cgroup.h"
 #include "vmem/os.h"
 
-/* In the working folder, which run_tests.sh removes. */
-static char folder[] = "cgroupXXXXXX";
+#define FOLDER "/sys/fs/cgroup"
 
-/* Writes a file below the folder, which stands for /sys/fs/cgroup. */
+/* Writes a file below the folder. */
 static void
 set(const char *name, const char *text)
 {
 	char path[200], *slash = path;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", FOLDER, name);
 	while ((slash = strchr(slash + 1, '/')) != NULL) {
 		*slash = '\0';
 		mkdir(path, 0700);
@@ -34,21 +33,19 @@ set(const char *name, const char *text)
 }
 
 /*
- * Replaces the kernel's files in a mount namespace of this process.  Returns
- * false if that is not permitted.
+ * Replaces the kernel's files in a mount namespace of this process, by files in
+ * memory that end with it.  Returns false if that is not permitted.
  */
 static bool
 replace(const char *groups)
 {
-	char path[200];
-
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	if (unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", FOLDER, "tmpfs", 0, NULL) != 0)
+		return false;
 	set("groups", groups);
-	snprintf(path, sizeof(path), "%s/groups", folder);
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount(path, "/proc/self/cgroup", NULL, MS_BIND, NULL) == 0 &&
-	       mount(folder, "/sys/fs/cgroup", NULL, MS_BIND, NULL) == 0;
+	return mount(FOLDER "/groups", "/proc/self/cgroup", NULL, MS_BIND,
+		   NULL) == 0;
 }
 
 START_TEST(the_least_quota_of_version_2_counts_rounded_up)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "magazine/magazine.h"
 #include "tests/unit/child.h"
@@ -260,19 +261,15 @@ START_TEST(what_is_wrong_is_said_without_verbose)
 }
 END_TEST
 
-/* In the working folder, which run_tests.sh removes. */
-static char data_path[] = "umem-test-XXXXXX";
-
 static void
 parse_with_data_at_2(void)
 {
 	close(2);
-	if (mkstemp(data_path) != 2)
+	if (memfd_create("data", 0) != 2)
 		_exit(1);
 	options_parse(text);
 	if (lseek(2, 0, SEEK_END) != (strstr(text, "any") ? 71 : 0))
 		_exit(2);
-	unlink(data_path);
 }
 
 /* The word messages=any also applies to the words before it. */

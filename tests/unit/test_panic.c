@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -219,7 +220,7 @@ START_TEST(no_descriptor_is_no_trouble)
 }
 END_TEST
 
-/* In the working folder, which run_tests.sh removes. */
+/* Two files of data without a name, and paths by which a child opens them. */
 static char path[2][32];
 static int file[2];
 
@@ -227,17 +228,10 @@ static void
 files_make(void)
 {
 	for (int i = 0; i < 2; i++) {
-		strcpy(path[i], "umem-test-XXXXXX");
-		file[i] = mkstemp(path[i]);
+		file[i] = memfd_create("data", 0);
 		ck_assert_int_ge(file[i], 0);
+		snprintf(path[i], sizeof(path[i]), "/proc/self/fd/%d", file[i]);
 	}
-}
-
-static void
-files_remove(void)
-{
-	for (int i = 0; i < 2; i++)
-		unlink(path[i]);
 }
 
 /*
@@ -329,7 +323,6 @@ START_TEST(messages_go_to_standard_error_alone)
 
 	files_make();
 	written_by(cases[_i]);
-	files_remove();
 	ck_assert_int_eq(status, 0);
 }
 END_TEST
