@@ -78,7 +78,7 @@ set -u
 self=$(readlink -f "$0")
 TOP=$(dirname "$(dirname "$self")")
 MODE_WORDS=' default rseq locked own '
-TOOLS='gdb git perl pkg-config python3'
+TOOLS='gcore gdb git perl pkg-config python3'
 PROGRESS_S=15
 
 fail() {
@@ -127,15 +127,21 @@ look() {
 	done
 }
 
-# watch SECONDS - ends the session of this job when its clock has reached them
+# is_wanted - has the run of which this job is a part not ended?
+is_wanted() {
+	kill -0 "$TEST_RUN" 2>/dev/null
+}
+
+# watch SECONDS - ends the session of this job when its clock has reached them,
+# or when the run has been killed
 watch() {
 	local left=$(($1 * TEST_TIME_FACTOR * 100)) before=0 session=
 	local now last=${EPOCHREALTIME/[.,]/} passed spent
 
 	while [ $left -gt 0 ]; do
 		sleep 1
-		[ -n "$session" ] || read -r session <"$RESULTS/$JOB.session" ||
-		    continue
+		[ -n "$session" ] || read -r session <"$TMP/.session" || continue
+		is_wanted || break
 		look "$session"
 		now=${EPOCHREALTIME/[.,]/}
 		passed=$(((now - last) / 10000)) spent=$((used - before))
@@ -146,10 +152,8 @@ watch() {
 			spent=$passed
 		fi
 		left=$((left - spent))
-		# The tests were interrupted.
-		kill -0 "$PPID" 2>/dev/null || break
 	done
-	: >"$RESULTS/$JOB.late"
+	: >"$TMP/.late"
 	look "$session"
 	kill -TERM "${members[@]}"
 	for _ in 1 2 3 4 5; do
@@ -167,10 +171,10 @@ limited() {
 	watch "$1" >/dev/null 2>&1 </dev/null &
 	watcher=$!
 	# shellcheck disable=SC2016 # for sh
-	setsid sh -c 'echo $$ >"$0" && exec "$@"' "$RESULTS/$JOB.session" \
+	setsid sh -c 'echo $$ >"$0" && exec "$@"' "$TMP/.session" \
 	    "${@:4}" >>"$2" 2>>"$3" </dev/null
 	status=$?
-	if [ -e "$RESULTS/$JOB.late" ]; then
+	if [ -e "$TMP/.late" ]; then
 		wait "$watcher"
 		return 124
 	fi
@@ -298,6 +302,7 @@ program_job() {
 verdict() {
 	local text=
 
+	is_wanted || return
 	if [ "$2" -gt 0 ]; then
 		text="FAIL $4"$'\n'$(sed 's/^/    /' "$5" | tail -n 200)$'\n'
 	elif [ "$3" -gt 0 ]; then
@@ -312,6 +317,8 @@ if [ "${1-}" = --job ]; then
 	JOB=$2
 	kind=$3
 	shift 3
+	# After this status xargs begins no other job.
+	is_wanted || exit 255
 	TMP=$(mktemp -d)
 	export TMP
 	# A process that this shell has forked, and that is killed before it
@@ -344,6 +351,7 @@ B=$(cd "$1" && pwd) || exit 2
 shift
 SHIM=$B/libumem_malloc.so.1
 RESULTS=$(mktemp -d)
+TEST_RUN=$$
 CC=${CC:-cc}
 CXX=${CXX:-c++}
 SAN=${SAN:-}
@@ -358,7 +366,7 @@ for tool in $TOOLS; do
 done
 command -v "${CXX%% *}" >/dev/null || LACKING=${LACKING}CXX
 LACKING=${LACKING%|}
-export B TOP SHIM RESULTS LACKING CC CXX SAN TEST_TIME_FACTOR \
+export B TOP SHIM RESULTS TEST_RUN LACKING CC CXX SAN TEST_TIME_FACTOR \
     CK_DEFAULT_TIMEOUT CK_TIMEOUT_MULTIPLIER
 trap 'rm -rf "$RESULTS"' EXIT
 
