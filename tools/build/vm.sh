@@ -34,8 +34,7 @@ QEMU_RELEASE=forky
 LIMIT=${LIMIT:-600}
 
 SUITES='cpu rseq magazine shards depot fork grace typesafe sample snapshot'
-PROGRAMS='vfork_alloc vfork_exec clone_first clone_shared clone_copy
-	fork_unstarted atfork_alloc refused_later affinity few_cpus'
+PROGRAMS='vfork clone fork_unstarted atfork_alloc refused_later cpus'
 SCRIPTS='real_perl real_sqlite'
 
 # Debian's packages of the emulator, of the programs in the virtual machine, and

@@ -3,7 +3,12 @@
 //
 // test cflags: -idirafter umem -idirafter vmem -Wconversion -Wshadow
 // test link: umem
+//
+// test run: all
 // test no stderr: .
+// test run: dropped
+// test args: dropped
+// test stderr: ^umem: umem_cache_destroy: 'dropped' \(0x[0-9a-f]+\) not empty$
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
@@ -31,7 +36,10 @@ struct counted {
 	}
 	counted(const counted &) = delete;
 	counted &operator=(const counted &) = delete;
-	~counted() { nlive--; }
+	~counted()
+	{
+		nlive--;
+	}
 
 	int number;
 	std::string name;
@@ -110,7 +118,7 @@ made_objects()
 	check((reinterpret_cast<uintptr_t>(a.get()) |
 		  reinterpret_cast<uintptr_t>(b.get())) %
 		  1024 ==
-	    0);
+	      0);
 
 	umem::cache<move_only> movers;
 	check(*movers.make(std::make_unique<int>(5))->value == 5);
@@ -153,12 +161,13 @@ kept_objects()
 		check(again.get() == address && again->number == 42);
 		check(throws_countdown(0, [&] { (void)objects.take(); }));
 		check(throws_countdown(0, [&] { (void)objects.try_take(); }) ==
-		    false);
+		      false);
 		auto other = objects.try_take(umem::request{UMEM_NOFAIL});
 		check(other != nullptr && nlive == 2);
 
 		counted *many[100];
-		check(throws_countdown(50, [&] { objects.take_bulk(many, 100); }));
+		check(throws_countdown(
+		    50, [&] { objects.take_bulk(many, 100); }));
 		objects.take_bulk(many, 100);
 		check(nlive >= 102);
 		objects.free_bulk(many, 100);
@@ -335,7 +344,8 @@ threads_share_a_cache()
 				check(some[some.size() / 2]->number == t);
 				check(kept->number == t);
 				if (some.size() > 50)
-					some.erase(some.begin(), some.end() - 9);
+					some.erase(
+					    some.begin(), some.end() - 9);
 			}
 		});
 	for (std::thread &thread : threads)
@@ -343,11 +353,39 @@ threads_share_a_cache()
 	check(objects.shrink());
 }
 
+// A cache that is destroyed with objects in use says so in one line, and keeps
+// their memory.
+void
+dropped_cache()
+{
+	struct text {
+		char of[100];
+	};
+	text *some[5];
+	{
+		umem::cache<text> dropped("dropped");
+
+		for (text *&one : some) {
+			one = dropped.make().release();
+			memset(one->of, 'x', sizeof(one->of));
+		}
+	}
+	umem::cache<text> other;
+	for (int i = 0; i < 10000; i++)
+		memset(other.make().release()->of, 'y', 100);
+	for (text *one : some)
+		for (char c : one->of)
+			check(c == 'x');
+	_exit(0);
+}
+
 } // namespace
 
 int
-main()
+main(int argc, char **)
 {
+	if (argc > 1)
+		dropped_cache();
 	made_objects();
 	check(nlive == 0);
 	shared_objects();

@@ -37,6 +37,37 @@ for ((n = 0; n < 5; n++)); do
 done
 finish 0
 
+# Blocks in the quarantine of a hardened process are free, and lost blocks are
+# found.
+cat >quarantine.c <<'END'
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	char *volatile lost;
+	char c;
+
+	for (size_t n = 1; n < 3000; n++) {
+		char *p = malloc(n);
+
+		check(p != NULL);
+		free(p);
+	}
+	lost = malloc(20 * MIB);
+	free(lost);
+	lost = malloc(77);
+	lost = NULL;
+	check(write(1, "ready\n", 6) == 6);
+	return read(0, &c, 1) != 0 || lost != NULL;
+}
+END
+"$CC" -O0 -fno-builtin -w -I"$TOP" -D_GNU_SOURCE -pthread -o quarantine \
+    quarantine.c || exit 1
+UMEM_OPTIONS=hardened start ./quarantine
+expect 1 '^80 leaked in 1 block$' leaks "$pid"
+finish 0
+
 # A core of a crash, where the kernel writes one beside the program.
 ulimit -c unlimited 2>/dev/null
 if ! grep -qx core /proc/sys/kernel/core_pattern ||

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The command umem: the arguments and variables that it passes to the program,
-# and its exit status.
+# its exit status, and its help.
 set -u
 umem=$B/umem
 
@@ -108,3 +108,76 @@ expect 0 "^LD_PRELOAD=$TMP/moved/lib/libumem_malloc.so.1\$" \
 cp "$SHIM" moved/bin
 expect 0 "^LD_PRELOAD=$TMP/moved/bin/libumem_malloc.so.1\$" \
     env -u LD_PRELOAD moved/bin/umem run env
+
+# "umem help CMD" and "umem CMD --help" print the usage, the purpose and an
+# example of each command, and each example runs.
+set -e
+fail() {
+	echo "$*"
+	exit 1
+}
+"$umem" help >summary
+mapfile -t commands < <(awk '/^  / { print $1 }' summary)
+[ ${#commands[@]} -ge 15 ] || fail "${#commands[@]} commands: ${commands[*]}"
+
+# Processes for the examples, in place of 1234: one with records of all blocks,
+# one that may be sampled, of which there is a core, too.
+LD_PRELOAD=$SHIM UMEM_DEBUG=default UMEM_LOGGING=transaction \
+    sh -c 'echo; exec sleep 600' >ready_debugged &
+debugged=$!
+LD_PRELOAD=$SHIM sh -c 'echo; exec sleep 600' >ready_plain &
+plain=$!
+trap 'kill $debugged $plain' EXIT
+while [ ! -s ready_debugged ] || [ ! -s ready_plain ] ||
+    [ "$(cat /proc/$debugged/comm)$(cat /proc/$plain/comm)" != sleepsleep ] ||
+    ! "$umem" status $debugged >/dev/null 2>&1 ||
+    ! "$umem" status $plain >/dev/null 2>&1; do
+	kill -0 $debugged && kill -0 $plain
+	sleep 0.1
+done
+address=$("$umem" walk $debugged allocated | head -1)
+ln -s /bin/true program
+touch core
+gcore -o core $plain >/dev/null 2>&1 || fail "no core"
+
+# runs EXAMPLE PID - whether the example, with this process, is a right use
+runs() {
+	local text=${1%%|*} status=0
+
+	text=${text%%>*}
+	text=${text//1234/$2}
+	text=${text/55d2c8a4f040/$address}
+	# shellcheck disable=SC2086 # words
+	"$umem" ${text#umem } >out 2>err || status=$?
+	# Of processes that this user may not look at, umem ps says how many.
+	[ $status -le 1 ] && ! grep -v 'no permission to look at' err |
+	    grep -q '^umem: \|^usage: '
+}
+
+for command in "${commands[@]}"; do
+	"$umem" help "$command" >one || fail "help $command: status $?"
+	"$umem" "$command" --help >two || fail "$command --help: status $?"
+	cmp one two || fail "$command: two helps"
+	head -1 one | grep -q "^usage: umem $command\( \|$\)" ||
+	    fail "$command: no usage in: $(cat one)"
+	grep -q '^Example: ' one || fail "$command: no example"
+	example=$(sed -n 's/^    \$ //p' one)
+	[[ $example == "umem $command"* ]] || fail "$command: example $example"
+	! awk 'length($0) > 80' one | grep . || fail "$command: a long line"
+	runs "$example" $plain || runs "$example" $debugged ||
+	    fail "$example: $(cat err)"
+done
+
+# A mistyped command, and a wrong use.
+"$umem" leeks 1 2>err && fail "a wrong use has status 0"
+grep -qx 'umem: no command leeks; did you mean leaks? see umem help' err ||
+    fail "leeks: $(cat err)"
+"$umem" help statu 2>err && fail "a wrong use has status 0"
+grep -q 'did you mean status?' err || fail "help statu: $(cat err)"
+"$umem" help a b 2>err && fail "a wrong use has status 0"
+grep -qx 'umem: help takes at most one argument' err || fail "help a b: $(cat err)"
+"$umem" leaks 2>err && fail "a wrong use has status 0"
+grep -qx 'see umem help leaks' err || fail "leaks: $(cat err)"
+# Words of a program to run are not for the command.
+[ "$("$umem" run printf %s --help)" = --help ] || fail "run printf"
+[ "$("$umem" run -- printf %s --help)" = --help ] || fail "run -- printf"

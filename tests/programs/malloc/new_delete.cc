@@ -1,10 +1,14 @@
 /*
  * The 20 operators new and delete come from us, whether the program uses them
- * or its C++ library does; without memory the new-handler runs, then
- * bad_alloc is thrown, or NULL returned by the nothrow forms.
+ * or its C++ library does.
  *
  * test cflags: -Wno-alloc-size-larger-than -fsized-deallocation
  * test no stderr: .
+ *
+ * test run: all
+ * test args: all
+ * test run: sizes
+ * test args: sizes
  */
 #include <dlfcn.h>
 #include <malloc.h>
@@ -197,8 +201,12 @@ check_library()
 	}
 }
 
-int
-main()
+/*
+ * Each operator works.  Without memory the new-handler runs, then bad_alloc is
+ * thrown, or NULL returned by the nothrow forms.
+ */
+static void
+all()
 {
 	check_names();
 	for (size_t n = 0; n < 3000000; n += n / 3 + 1) {
@@ -210,5 +218,90 @@ main()
 		check_failures();
 	check_thrown_by_handler();
 	check_library();
-	return 0;
+}
+
+static void
+handler_once()
+{
+	ncalls++;
+	std::set_new_handler(nullptr);
+}
+
+/* f returns no memory, having called the handler at least once. */
+template <typename F>
+static void
+refuses(F f, bool throws, size_t size, size_t align)
+{
+	bool thrown = false;
+	void *p = nullptr;
+
+	ncalls = 0;
+	std::set_new_handler(handler_once);
+	try {
+		p = f();
+	} catch (const std::bad_alloc &) {
+		thrown = true;
+	}
+	if (keep(p) == nullptr && thrown == throws && ncalls == 1)
+		return;
+	fprintf(stderr, "%zx bytes at %zx: %p, thrown %d, handler %d\n", size,
+	    align, p, thrown, ncalls);
+	exit(1);
+}
+
+static void
+refused(size_t n, size_t by)
+{
+	std::align_val_t align{by};
+
+	refuses([=] { return operator new(n, align); }, true, n, by);
+	refuses([=] { return operator new[](n, align); }, true, n, by);
+	refuses([=] { return operator new(n, align, quiet); }, false, n, by);
+	refuses([=] { return operator new[](n, align, quiet); }, false, n, by);
+}
+
+static void
+refused_plain(size_t n)
+{
+	refuses([=] { return operator new(n); }, true, n, 0);
+	refuses([=] { return operator new[](n); }, true, n, 0);
+	refuses([=] { return operator new(n, quiet); }, false, n, 0);
+	refuses([=] { return operator new[](n, quiet); }, false, n, 0);
+}
+
+/*
+ * Every operator new refuses a size or an alignment that no object can have:
+ * it calls the new-handler, then throws bad_alloc or returns NULL.  In
+ * particular the size rounded up to the alignment may exceed SIZE_MAX.
+ */
+static void
+sizes()
+{
+	static const size_t off[] = {0, 1, 7, 15, 16, 31, 63, 64, 255, 4094,
+	    4095, 4096, 65535, 65536, MIB, (size_t)1 << 62, PTRDIFF_MAX};
+
+	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
+		size_t n = *(size_t *)keep(const_cast<size_t *>(&off[i]));
+
+		n = SIZE_MAX - n;
+		refused_plain(n);
+		for (size_t by = 1; by != 0; by *= 2)
+			refused(n, by);
+	}
+	refused_plain(PTRDIFF_MAX);
+	for (size_t by = 1; by != 0; by *= 2)
+		refused(PTRDIFF_MAX, by);
+	for (size_t by = (size_t)1 << 50; by != 0; by *= 2) {
+		refused(1, by);
+		refused(MIB, by);
+	}
+}
+
+static const struct test_case cases[] = {
+    {"all", all}, {"sizes", sizes}, {nullptr, nullptr}};
+
+int
+main(int argc, char **argv)
+{
+	return run_case(argc, argv, cases);
 }

@@ -1,14 +1,23 @@
 /*
- * limit_wait.c - a thread waits at the limit of a cache: signals, cancelling,
- * and fork() in the handler of a signal that has interrupted the wait
+ * limit_wait.c - threads wait at the limit of a cache: signals, cancelling,
+ * fork() in the handler of a signal that has interrupted the wait, and fork()
+ * in another thread
  *
  * test modes: rseq locked own
  * test link: umem
+ *
+ * test run: one
+ * test run: fork
+ * test args: fork
  */
 #include <pthread.h>
 #include <signal.h>
 
 #include "tests/programs/check.h"
+
+#define LIMIT    8
+#define NTHREADS 4
+#define NFORKS   40
 
 static umem_cache_t *cache;
 static void *first;  /* the one object that the limit allows */
@@ -227,10 +236,84 @@ fork_in_a_handler(int limit_wait)
 	destroy();
 }
 
-int
-main(void)
+static void *
+take_some(void *arg)
 {
+	uint64_t r = (uintptr_t)arg;
+	void *mine[LIMIT];
+
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		size_t n = 1 + next_random(&r) % LIMIT;
+
+		check(umem_cache_alloc_bulk(cache, n, mine, 0) == n);
+		check(limits().in_use <= LIMIT);
+		for (size_t i = 0; i < n; i++)
+			stamp(mine[i], 200, r);
+		umem_cache_free_bulk(cache, n, mine);
+	}
+	return NULL;
+}
+
+/* In the child, objects held by the parent's other threads count for ever. */
+static void
+use_in_the_child(void)
+{
+	struct umem_cache_limits now = limits();
+	void *object;
+
 	limit_time();
+	check(now.in_use <= LIMIT && now.waiting == 0);
+	check(umem_cache_set_limit(cache, LIMIT + 2) == 0);
+	for (int i = 0; i < 100; i++) {
+		object = umem_cache_alloc(cache, UMEM_DEFAULT);
+		check(object != NULL);
+		check(limits().in_use == now.in_use + 1);
+		umem_cache_free(cache, object);
+	}
+	check(limits().in_use == now.in_use && limits().waits == now.waits);
+}
+
+/*
+ * A thread forks while others wait.  Each child finds the count of its parent
+ * and an empty queue, and its requests are served.
+ */
+static void
+fork_beside_waiters(void)
+{
+	struct umem_cache_args args = {
+	    .size = 200, .limit = LIMIT, .limit_wait = -1, .reserve = 4};
+	pthread_t thread[NTHREADS];
+
+	cache = umem_cache_create_args("shared", &args, sizeof(args));
+	check(cache != NULL);
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		thread[i] = thread_start(take_some, (void *)(i + 1));
+	wait_until(limits().waits > 10);
+	for (int i = 0; i < NFORKS; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			use_in_the_child();
+			_exit(0);
+		}
+		child_end(pid);
+	}
+	__atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < NTHREADS; i++)
+		thread_end(thread[i]);
+	check(limits().in_use == 0 && limits().waiting == 0);
+	umem_cache_destroy(cache);
+}
+
+int
+main(int argc, char **argv)
+{
+	(void)argv;
+	limit_time();
+	if (argc > 1) {
+		fork_beside_waiters();
+		return 0;
+	}
 	signals();
 	signals_and_time();
 	cancelling();

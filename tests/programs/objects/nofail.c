@@ -1,8 +1,13 @@
 /*
- * A UMEM_NOFAIL request fails: each answer of the callback is tested in a child
- * process of its own, with its message on standard error.
+ * A UMEM_NOFAIL request fails.  Each answer of the callback is tested in a
+ * child process of its own, with its message on standard error.
  *
  * test link: umem
+ *
+ * test run: fork
+ * test args: fork
+ * test timeout: 30
+ * test run: answers
  * test stderr: ^umem: nofail callback returned (0x)?5123$
  * test stderr: ^umem: recursive UMEM_CALLBACK_EXIT\(\)$
  */
@@ -261,6 +266,49 @@ constructor_fails(void)
 	_exit(21);
 }
 
+/* For a request that fails in a child of a process that is in exit(). */
+static int in_exit, ended; /* [atomic] */
+static int child_status = -1;
+
+static void
+stay_in_exit(void)
+{
+	__atomic_store_n(&in_exit, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	_exit(
+	    WIFEXITED(child_status) && WEXITSTATUS(child_status) == 42 ? 0 : 1);
+}
+
+static void *
+fork_meanwhile(void *arg)
+{
+	pid_t child;
+
+	while (!__atomic_load_n(&in_exit, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	child = fork();
+	if (child == 0) {
+		limit_time();
+		keep(fail());
+		_exit(9);
+	}
+	waitpid(child, &child_status, 0);
+	__atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+	return arg;
+}
+
+/* Another request has failed in the parent. */
+static int
+fail_and_fork(void)
+{
+	umem_nofail_callback(answer_exit);
+	check(atexit(stay_in_exit) == 0);
+	thread_start(fork_meanwhile, NULL);
+	keep(fail());
+	return 3;
+}
+
 static const struct {
 	void (*run)(void);
 	int status;
@@ -270,8 +318,11 @@ static const struct {
     {constructor_fails, 21}};
 
 int
-main(void)
+main(int argc, char **argv)
 {
+	(void)argv;
+	if (argc > 1)
+		return fail_and_fork();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		pid_t pid = fork();
 		int status;

@@ -1,9 +1,14 @@
 /*
- * A process ends while objects wait and other threads free more: at once, and
- * with its own status.
+ * A process ends while objects wait.
  *
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ *
+ * test run: exit
+ * test run: last_thread
+ * test args: last_thread
+ * test timeout: 60
+ * test stderr: ^exit handler$
  */
 #include "tests/programs/rcu/rcu.h"
 
@@ -88,8 +93,9 @@ last(void *arg)
 	return NULL;
 }
 
+/* At once, and with its own status, while other threads free more. */
 static void
-run(void)
+ends_by_exit(void)
 {
 	uint64_t begin = now_ms();
 
@@ -111,4 +117,44 @@ run(void)
 		thread_end(thread_start(last, (void *)(i % 5)));
 	barrier();
 	check(counted_out(cache) == 0);
+}
+
+static void
+said(void)
+{
+	check(write(2, "exit handler\n", 13) == 13);
+}
+
+static void *
+last_of_all(void *arg)
+{
+	for (int i = 0; i < 500; i++) {
+		object_free(cache, counted_alloc(cache));
+		block_free(malloc(100));
+	}
+	usleep(30000);
+	object_free(cache, counted_alloc(cache));
+	return arg;
+}
+
+/*
+ * When the last thread of the program ends: a thread of the library does not
+ * keep it alive.
+ */
+static void
+ends_with_its_threads(void)
+{
+	cache = counted_cache(100);
+	check(atexit(said) == 0);
+	thread_start(last_of_all, NULL);
+	pthread_exit(NULL);
+}
+
+static void
+run(void)
+{
+	if (rcu_args[0] == NULL)
+		ends_by_exit();
+	else
+		ends_with_its_threads();
 }

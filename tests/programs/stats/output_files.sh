@@ -3,7 +3,8 @@
 # path is not followed, except in /dev and /proc/self/fd, and only regular
 # files, character devices and FIFOs with a reader are written to.  Nothing
 # waits.
-# umem_dump() and a report wait for no FIFO in the place of a mapped file.
+# umem_dump() and a report wait for no FIFO in the place of a mapped file.  The
+# statistics are written when a process exits.
 # test timeout: 60
 set -eu
 cat >main.c <<'END'
@@ -132,3 +133,56 @@ for put in 'true' 'rm libhidden.so; mkfifo libhidden.so' \
 	[ "$put" != true ] || grep -q 'libhidden.so`inner+' err ||
 	    fail "no name of a static function"
 done
+
+# UMEM_OPTIONS=stats writes the statistics when a process exits, also from
+# another thread's exit() and in a child; not after _exit().  A file that
+# cannot be written is reported.
+cat >exits.c <<'END2'
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int
+main(int argc, char **argv)
+{
+	void *volatile block = malloc(3000);
+
+	if (argc > 1 && strcmp(argv[1], "fork") == 0 && fork() != 0)
+		wait(NULL);
+	if (argc > 1 && strcmp(argv[1], "_exit") == 0)
+		_exit(block == NULL);
+	exit(block == NULL);
+}
+END2
+"$CC" -fno-builtin -o exits exits.c
+exits() {
+	env LD_PRELOAD="$SHIM" UMEM_OPTIONS="stats=$1" ./exits "${@:2}" 2>err
+}
+
+exits stats
+[ ! -s err ]
+grep -q '^process [0-9]*$' stats
+grep -q '^umem_heap_bytes [0-9]' stats
+grep -qx 'umem_cache_live_objects{cache="umem_alloc_3072"} 1' stats ||
+    { cat stats; exit 1; }
+grep -qx '# EOF' stats
+grep -qx 'end of samples' stats
+# Another process appends.
+exits stats
+[ "$(grep -c '^process ' stats)" = 2 ]
+exits 'of.%p' fork
+[ "$(cat of.* | grep -c '^process ')" = 2 ]
+[ "$(find . -name 'of.*' | wc -l)" = 2 ]
+exits none _exit
+[ ! -e none ]
+exits /nosuch/stats
+grep -qx 'umem: UMEM_OPTIONS: stats: cannot write /nosuch/stats' err
+# A message that cannot be logged goes to standard error, like the list of
+# options.
+env LD_PRELOAD="$SHIM" UMEM_OPTIONS=log=/nosuch/log,hardend ./exits 2>err
+grep -q 'hardend' err
+env UMEM_OPTIONS=log=log,hardend "$B/umem" options >list
+grep -q '^  log=path$' list
+grep -q "; now $TMP/log$" list
+grep -q 'hardend' log

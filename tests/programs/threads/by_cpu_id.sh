@@ -82,11 +82,12 @@ runs "own area" mode=own ''
 runs "own area" thread=auto glibc.pthread.rseq=0
 
 # Threads that are refused, and those that libc does not know.
-for program in process/clone_shared threads/refused_later; do
+for program in 'process/clone shared' threads/refused_later; do
 	for mode in rseq own; do
-		[ "$program-$mode" = process/clone_shared-own ] && continue
+		[ "$program-$mode" = 'process/clone shared-own' ] && continue
+		# shellcheck disable=SC2086 # a program and its argument
 		if ! LD_PRELOAD=$PWD/auxv.so:$SHIM \
-		    UMEM_OPTIONS=thread=no,mode=$mode "$B/programs/$program"; then
+		    UMEM_OPTIONS=thread=no,mode=$mode "$B"/programs/$program; then
 			echo "$program mode=$mode: status $?"
 			exit 1
 		fi

@@ -1,13 +1,16 @@
 /*
- * The child of vfork() allocates: it shares memory and thread-local storage
- * with the thread that made it, while the other threads go on allocating.  The
- * test calls vfork() in the initial thread and in others, from a child, from a
- * signal handler of the child, with an exec that fails, and as the first call
- * of a thread.
+ * The child of vfork() shares memory and thread-local storage with the thread
+ * that made it, until it executes a program or ends, while the other threads go
+ * on allocating.
  *
+ * test run: alloc
+ * test args: alloc
  * test modes: rseq locked own
+ * test run: exec
+ * test args: exec
  */
 #include <signal.h>
+#include <spawn.h>
 
 #include "tests/programs/check.h"
 
@@ -15,7 +18,9 @@ enum {
 	NTHREADS = 3,
 	NFORKS = 120
 };
+extern char **environ;
 static volatile bool stop;
+static char *program;
 
 static void *
 load(void *arg)
@@ -79,8 +84,13 @@ fork_at_once(void *arg)
 	return NULL;
 }
 
-int
-main(void)
+/*
+ * The child allocates.  The test calls vfork() in the initial thread and in
+ * others, from a child, from a signal handler of the child, with an exec that
+ * fails, and as the first call of a thread.
+ */
+static void
+alloc(void)
 {
 	pthread_t thread[NTHREADS];
 
@@ -101,5 +111,52 @@ main(void)
 	stop = true;
 	for (int i = 0; i < NTHREADS; i++)
 		thread_end(thread[i]);
-	return 0;
+}
+
+/* vfork and exec, posix_spawn and system. */
+static void
+exec(void)
+{
+	pthread_t thread[3];
+	char *args[] = {program, (char *)"inner", NULL};
+
+	for (uintptr_t i = 0; i < 3; i++)
+		thread[i] = thread_start(load, (void *)(i * 100000));
+	for (int i = 0; i < 100; i++) {
+		char *p = malloc(1000);
+		pid_t pid;
+
+		check(p != NULL);
+		stamp(p, 1000, 1);
+		if (i % 2) {
+			check(posix_spawn(&pid, program, NULL, NULL, args,
+				  environ) == 0);
+		} else if ((pid = vfork()) == 0) {
+			execv(program, args);
+			_exit(3);
+		}
+		child_end(pid);
+		check(is_stamped(p, 1000, 1));
+		free(p);
+	}
+	check(system("exit 3") == 3 << 8);
+	stop = true;
+	for (int i = 0; i < 3; i++)
+		thread_end(thread[i]);
+}
+
+static void
+inner(void)
+{
+	churn(1, 500, 5000);
+}
+
+static const struct test_case cases[] = {
+    {"alloc", alloc}, {"exec", exec}, {"inner", inner}, {NULL, NULL}};
+
+int
+main(int argc, char **argv)
+{
+	program = argv[0];
+	return run_case(argc, argv, cases);
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Each program in the man pages compiles unchanged, without a warning,
-# against the installed tree, and ends with status 0.
+# The programs in the README and the man pages compile unchanged, without a
+# warning, against the installed tree, and end with status 0.
 set -eu
 make -s -C "$TOP" install DESTDIR="$TMP/root" PREFIX=/usr >/dev/null
 export PKG_CONFIG_SYSROOT_DIR=$TMP/root
@@ -47,3 +47,32 @@ for source in *.cc; do
 		exit 1
 	}
 done
+
+# The object cache of the README prints the expected output.
+awk '/^```/ { on = $0 == "```c"; next } on' "$TOP/README.md" >readme.c
+# shellcheck disable=SC2046 # words
+"$CC" -std=gnu11 -fno-builtin -Wall -Wextra -Wno-unused-parameter -Werror readme.c \
+    $(pkg-config --cflags --libs umem) -o example
+./example | tee out
+grep -qx 'lock of a job taken: [0-9.]*' out
+
+# The call site and the stack of its leak are those that the command finds in
+# the program of the demo.  Offsets differ from compiler to compiler.
+"$CC" -O2 -g -fno-builtin -I"$TOP" -D_GNU_SOURCE "$TOP/tests/demo/jobs.c" -o jobs -pthread
+places() {
+	grep -o -e 'job_create (.*' -e 'jobs`[a-z].*' | sed 's/+0x[0-9a-f]*//'
+}
+mkfifo input
+env UMEM_DEBUG=default LD_PRELOAD="$SHIM" ./jobs <input >ready &
+exec 3>input
+until grep -q ready ready; do
+	kill -0 $!
+	sleep 0.05
+done
+"$B/umem" leaks -d $! >said || [ $? = 1 ]
+exec 3>&-
+wait $!
+places <said >answer
+sed -n '/^## Find a leak/,/^The process/p' "$TOP/README.md" | places >told
+[ "$(wc -l <told)" -ge 4 ]
+diff told answer

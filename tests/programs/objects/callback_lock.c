@@ -1,14 +1,19 @@
 /*
- * A destructor and a reclaim callback take a lock of the program.  A thread
- * that holds the lock may call malloc(), free() and every function for objects:
- * no callback runs in that thread, even if upkeep is due.  Only umem_reap() and
- * the library's thread, if there is one, call the callbacks.
+ * Callbacks of caches take a lock of the program.  A thread that holds the lock
+ * may call malloc(), free() and the functions for objects: no callback runs in
+ * that thread, even if upkeep is due.  Only umem_reap() and the library's
+ * thread, if there is one, call the callbacks.
  *
  * The program runs itself again as linked, without a thread of the library,
  * and with the library for malloc, alone and with a second thread.
  *
  * test link: umem
  * test no stderr: .
+ *
+ * test run: destructor
+ * test args: destructor
+ * test run: import
+ * test args: import
  */
 #include "tests/programs/check.h"
 
@@ -26,6 +31,7 @@ static __thread bool holds_lock;
 static unsigned nconstructed, ndestructed, nasked; /* [atomic] */
 static umem_cache_t *cache, *other;
 static void *object[N];
+static size_t nimported, nreleased; /* [atomic] */
 
 static void
 take_lock(void)
@@ -129,8 +135,9 @@ wait_for_destructors(void *arg)
 	return NULL;
 }
 
+/* A destructor and a reclaim callback; every function may be called. */
 static void
-run(bool threads)
+run_destructor(bool threads)
 {
 	pthread_t thread;
 
@@ -156,15 +163,113 @@ run(bool threads)
 	umem_cache_destroy(other);
 }
 
+/* Other caches and malloc() work in both functions. */
 static void
-run_again(const char *preload, const char *how)
+use_others(void)
+{
+	void *object = umem_cache_alloc(other, UMEM_DEFAULT);
+
+	check(object != NULL);
+	free(malloc(300));
+	umem_cache_free(other, object);
+}
+
+static size_t
+import(void *arg, void **store, size_t n, int flags)
+{
+	(void)arg;
+	(void)flags;
+	use_others();
+	for (size_t i = 0; i < n; i++)
+		store[i] =
+		    (void *)__atomic_add_fetch(&nimported, 1, __ATOMIC_RELAXED);
+	return n;
+}
+
+static void
+release(void *arg, void *const *store, size_t n)
+{
+	(void)arg;
+	(void)store;
+	take_lock();
+	use_others();
+	__atomic_add_fetch(&nreleased, n, __ATOMIC_RELEASE);
+	drop_lock();
+}
+
+static void
+use_import_with_the_lock(void)
+{
+	uint64_t end = now_ms() + 600;
+
+	take_lock();
+	while (now_ms() < end) {
+		for (unsigned i = 0; i < N; i++)
+			check((object[i] = umem_cache_alloc(cache, 0)) != NULL);
+		for (unsigned i = 0; i < N; i++)
+			umem_cache_free(cache, object[i]);
+		churn(end, 1000, 100000);
+		for (unsigned i = 0; i < N; i++)
+			check((object[i] = umem_cache_alloc(other, 0)) != NULL);
+		umem_cache_free_bulk(other, N, object);
+	}
+	drop_lock();
+}
+
+static size_t
+released(void)
+{
+	return __atomic_load_n(&nreleased, __ATOMIC_ACQUIRE);
+}
+
+static void *
+wait_for_releases(void *arg)
+{
+	(void)arg;
+	wait_until(released() != 0 || (free(malloc(100)), false));
+	return NULL;
+}
+
+/*
+ * release() of an import cache; umem_cache_free() and every function of other
+ * caches may be called.
+ */
+static void
+run_import(bool threads)
+{
+	pthread_t thread;
+
+	other = umem_cache_create(
+	    "spoons", 200, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	cache =
+	    umem_import_cache_create("kettles", import, release, NULL, 0, 0);
+	check(cache != NULL && other != NULL);
+	if (threads)
+		thread = thread_start(wait_for_releases, NULL);
+	use_import_with_the_lock();
+	if (threads) {
+		/* The library's thread releases idle resources. */
+		thread_end(thread);
+		check(released() > 0);
+	} else {
+		check(released() == 0);
+		umem_reap();
+		check(released() == nimported);
+	}
+	umem_cache_destroy(cache);
+	check(released() == nimported);
+	umem_cache_destroy(other);
+}
+
+static void
+run_again(const char *preload, const char *what, const char *how)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		if (preload != NULL)
 			setenv("LD_PRELOAD", preload, 1);
-		execl("/proc/self/exe", "destructor_lock", how, NULL);
+		execl("/proc/self/exe", "callback_lock", what, how, NULL);
 		_exit(99);
 	}
 	child_end(pid);
@@ -173,14 +278,20 @@ run_again(const char *preload, const char *how)
 int
 main(int argc, char **argv)
 {
-	if (argc < 2) {
-		run_again(NULL, "alone");
+	bool threads = argc > 2 && strcmp(argv[2], "threads") == 0;
+
+	check(argc > 1);
+	if (argc < 3) {
+		run_again(NULL, argv[1], "alone");
 		if (getenv("SHIM") == NULL)
 			return 0;
-		run_again(getenv("SHIM"), "alone");
-		run_again(getenv("SHIM"), "threads");
+		run_again(getenv("SHIM"), argv[1], "alone");
+		run_again(getenv("SHIM"), argv[1], "threads");
 		return 0;
 	}
-	run(strcmp(argv[1], "threads") == 0);
+	if (strcmp(argv[1], "import") == 0)
+		run_import(threads);
+	else
+		run_destructor(threads);
 	return 0;
 }

@@ -1,8 +1,11 @@
 /*
- * With UMEM_OPTIONS=log the messages of a daemon go to that file, and not into
- * its data, which is descriptor 2.  The path is relative to the directory in
- * which the process started, and each process has a file of its own.
+ * A daemon closes its standard descriptors and opens its data, which becomes
+ * descriptor 2.  A second free ends it, and no message goes into the data.
  *
+ * test run: no_log
+ * test args: no_log
+ * test run: log
+ * test args: log
  * test env: UMEM_OPTIONS=verbose,log=messages.%p.%%p
  * test no stderr: umem
  */
@@ -51,8 +54,13 @@ daemon_with_fault(void)
 	_exit(3);
 }
 
-int
-main(void)
+/*
+ * With UMEM_OPTIONS=log the messages go to that file.  The path is relative to
+ * the directory in which the process started, and each process has a file of
+ * its own.
+ */
+static void
+with_a_log(void)
 {
 	static char text[65536];
 	char path[] = "data-XXXXXX";
@@ -74,5 +82,48 @@ main(void)
 	check(read_log(getpid(), text, sizeof(text)) < 0);
 	check(pread(9, text, sizeof(text), 0) == 5);
 	check(memcmp(text, "data\n", 5) == 0);
-	return 0;
+}
+
+static void
+daemon_that_opens(const char *path)
+{
+	char *volatile p = malloc(100);
+
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	for (int fd = 0; fd < 3; fd++)
+		if (open(path, O_RDWR) != fd)
+			_exit(1);
+	if (write(2, "data\n", 5) != 5)
+		_exit(2);
+	free(p);
+	free(p);
+	_exit(3);
+}
+
+static void
+without_a_log(void)
+{
+	char path[] = "umem-test-XXXXXX", got[100];
+	int fd = mkstemp(path), status;
+	pid_t child;
+
+	check(fd >= 0);
+	child = fork();
+	if (child == 0)
+		daemon_that_opens(path);
+	check(waitpid(child, &status, 0) == child);
+	unlink(path);
+	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	check(read(fd, got, sizeof(got)) == 5);
+	check(memcmp(got, "data\n", 5) == 0);
+}
+
+static const struct test_case cases[] = {
+    {"no_log", without_a_log}, {"log", with_a_log}, {NULL, NULL}};
+
+int
+main(int argc, char **argv)
+{
+	return run_case(argc, argv, cases);
 }

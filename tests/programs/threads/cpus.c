@@ -1,4 +1,15 @@
-/* The CPUs that threads may run on change all the time, also to one. */
+/*
+ * Threads and the CPUs that they may run on.
+ *
+ * test run: affinity
+ * test args: affinity
+ * test run: one
+ * test args: one
+ * test modes: rseq locked own
+ * test env: UMEM_OPTIONS=concurrency=1
+ * test no stderr: .
+ */
+#include <malloc.h>
 #include <sched.h>
 #include <sys/syscall.h>
 
@@ -21,8 +32,9 @@ worker(void *arg)
 	return NULL;
 }
 
-int
-main(void)
+/* The CPUs that threads may run on change all the time, also to one. */
+static void
+affinity(void)
 {
 	pthread_t thread[NTHREADS];
 	cpu_set_t all, one;
@@ -53,5 +65,37 @@ main(void)
 	stop = true;
 	for (int i = 0; i < NTHREADS; i++)
 		thread_end(thread[i]);
-	return 0;
+}
+
+static void *
+load(void *arg)
+{
+	churn((uintptr_t)arg, 30000, 10000);
+	return NULL;
+}
+
+/* Many threads use the magazines of one CPU; the other CPUs have none. */
+static void
+one_has_magazines(void)
+{
+	struct umem_mode mode;
+	pthread_t thread[16];
+
+	check(umem_mode != NULL && umem_mode(&mode, sizeof(mode)) == 0);
+	check(mode.ncpus == 1);
+	for (uintptr_t i = 0; i < 16; i++)
+		thread[i] = thread_start(load, (void *)(i + 1));
+	for (int i = 0; i < 16; i++)
+		thread_end(thread[i]);
+	malloc_trim(0);
+	churn(99, 30000, 10000);
+}
+
+static const struct test_case cases[] = {
+    {"affinity", affinity}, {"one", one_has_magazines}, {NULL, NULL}};
+
+int
+main(int argc, char **argv)
+{
+	return run_case(argc, argv, cases);
 }
