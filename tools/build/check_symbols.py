@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """check_symbols.py - no folder of the library uses a symbol of one above it
 
-	tools/build/check_symbols.py BUILD
+	tools/build/check_symbols.py [BUILD]
 
-Runs in the tree's root, on the objects of BUILD/obj.  Prints each use of a
-symbol of a folder above, and exits 1 if there was one.  A folder calls a module
-above it by a table of functions, which the folder declares and the module
-defines.
+Runs in the tree's root, on the objects of BUILD/obj, by default build/obj.
+Prints each use of a symbol of a folder above, and exits 1 if there was one.  A
+folder calls a module above it by a table of functions, which the folder
+declares and the module defines.
 """
 
 import glob
@@ -61,4 +61,4 @@ def check(build):
     return bool(breaches)
 
 
-sys.exit(check(sys.argv[1]))
+sys.exit(check(sys.argv[1] if len(sys.argv) > 1 else 'build'))
