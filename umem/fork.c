@@ -55,7 +55,7 @@
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "vmem/heap.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -144,7 +144,7 @@ fork_prepare(void)
 	lock_take_for_fork(&defer_lock);
 	lock_take_for_fork(&cache_list_lock);
 	lock_take_for_fork(&limit_lock);
-	vmem_gates_lock_for_fork();
+	vmem_list_lock_for_fork();
 	import_gates_lock_for_fork();
 	cpu_lock_for_fork();
 	fork_shut_caches();
@@ -172,7 +172,7 @@ fork_release_locks(bool child)
 	fork_open_caches(child);
 	cpu_unlock_for_fork(child);
 	import_gates_unlock_for_fork(child);
-	vmem_gates_unlock_for_fork();
+	vmem_list_unlock_for_fork();
 	lock_release_for_fork(&limit_lock);
 	lock_release_for_fork(&cache_list_lock);
 	lock_release_for_fork(&defer_lock);

@@ -20,7 +20,6 @@
 #include "umem/base/ready.h"
 #include "umem/debug/log.h"
 #include "umem/options.h"
-#include "umem/cache/quantum_cache.h"
 #include "umem/profile/fault.h"
 #include "umem/profile/sample.h"
 #include "umem/debug/stack.h"
@@ -111,7 +110,6 @@ start_debugging(void)
 static bool
 start_fast_paths(void)
 {
-	quantum_cache_start();
 	/*
 	 * The fast paths are off where an allocation needs more than a
 	 * restartable sequence does.

@@ -110,8 +110,8 @@ typedef int umem_constructor_t(void *buf, void *priv, int flags);
  *    for objects that were not used for some time;
  *  - a thread that calls umem_reap(), umem_cache_reap_now(),
  *    umem_cache_destroy() or malloc_trim();
- *  - a thread that requests memory of the cache's own source, by vmem_alloc()
- *    or from any cache of that source, and finds none;
+ *  - a thread that requests an object from any cache of the same source, and
+ *    finds no memory;
  *  - in a process without an upkeep thread, a thread that calls
  *    umem_cache_alloc() and finds no memory.
  * It does not run in malloc(), free(), umem_alloc(), umem_free() or
@@ -222,8 +222,6 @@ typedef int umem_nofail_callback_t(void);
 #define UMC_NODEBUG    0x00020000 /* ignore UMEM_DEBUG */
 #define UMC_NOMAGAZINE 0x00040000 /* no per-CPU layer */
 #define UMC_NOHASH     0x00080000 /* accepted without effect */
-#define UMC_QCACHE     0x00100000 /* for the library's own use */
-#define UMC_INTERNAL   0x80000000 /* for the library's own use */
 
 /*
  * UMC_TYPESAFE_BY_RCU - keep the memory of freed objects an object of the cache
@@ -529,9 +527,8 @@ void umem_reap(void);
  * share a line.  Returns the cache, to be destroyed by umem_cache_destroy(), or
  * NULL with errno set:
  *	EINVAL	name is NULL; bufsize is 0; align is not a power of two or
- *		exceeds the quantum; UMC_NOHASH and UMC_NOTOUCH together;
- *		UMC_QCACHE and UMC_TYPESAFE_BY_RCU together; bits in cflags that
- *		are not UMC_*
+ *		exceeds the quantum; UMC_NOHASH and UMC_NOTOUCH together; bits
+ *		in cflags that are not UMC_*
  *	ENOMEM	bufsize is so large that a computation with it would overflow
  *	EAGAIN	there is no memory for the data of the cache itself
  *

@@ -9,14 +9,12 @@
  * address (seghash.c).
  *
  * Allocate
- *	1 If the size has a quantum cache, vmem_alloc() calls the cache
- *	  (quantum.c) and this file does nothing else.
- *	2 Otherwise it searches for a free segment according to the policy
+ *	1 The arena searches for a free segment according to the policy
  *	  (arena_fit.c).  Instant fit, the default, examines a bounded number
  *	  of segments.
- *	3 If none fits, it imports a span from the source, if there is one
+ *	2 If none fits, it imports a span from the source, if there is one
  *	  (arena_span.c).
- *	4 It cuts the request from the low end of the segment found, or at the
+ *	3 It cuts the request from the low end of the segment found, or at the
  *	  address that a constraint requires.  The rest stays free.
  *
  * Free
@@ -45,8 +43,8 @@
  *
  * Locking
  *	arena->lock guards an arena.  arena_list_lock (create.c) is above it.
- *	Neither is held during a call of a source or a quantum cache, so a
- *	source may be an arena or any other allocator.  While an import has
+ *	Neither is held during a call of a source, so a source may be an arena
+ *	or any other allocator.  While an import has
  *	dropped the lock, other threads may allocate and free.  Therefore the
  *	import sets its tags aside, and a search follows a failed import.
  *
@@ -54,8 +52,7 @@
  *	stats.total is the sum of all spans;  stats.inuse is the sum of all
  *	allocated segments;  the hash table contains exactly the allocated
  *	segments;  the free lists contain exactly the free segments;  if the
- *	arena has a release function, an imported span that is entirely free is
- *	in the list arena->due or belongs to an arena_import() in progress
+ *	arena has a release function, no imported span is entirely free
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 4;
  * illumos vmem(9).
@@ -63,7 +60,7 @@
 #include <errno.h>
 
 #include "vmem/arena_inner.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/panic.h"
 
 /*
@@ -89,8 +86,6 @@ segment_take_locked(
 	if (below == 0 && above == 0) {
 		freelist_remove(&arena->free, seg);
 		seg->type = VMEM_ALLOC;
-		/* The tag may have described a slab before it became free. */
-		seg->slab = false;
 	} else {
 		taken = segment_new(&arena->reserve, VMEM_ALLOC, addr, size);
 		segment_link_after(below == 0 ? seg->aprev : seg, taken);
@@ -234,64 +229,24 @@ arena_place_locked(
 }
 
 void *
-arena_alloc_or_import(vmem_t *arena, const struct request *req, int vmflag)
-{
-	uintptr_t addr;
-	int policy;
-
-	lock_take(&arena->lock);
-	policy = arena_policy_locked(arena, vmflag);
-
-	struct segment *seg =
-	    arena_find_locked(arena, req, policy, vmflag, &addr);
-
-	seg = arena_place_locked(arena, seg, addr, req->size, policy);
-	lock_release(&arena->lock);
-	return likely(seg != NULL) ? (void *)addr : NULL;
-}
-
-void *
-arena_alloc_local(
-    vmem_t *arena, const struct request *req, int vmflag, bool slab)
-{
-	struct segment *seg = NULL;
-	uintptr_t addr;
-	int policy;
-
-	lock_take(&arena->lock);
-	policy = arena_policy_locked(arena, vmflag);
-	if (segment_reserve(&arena->reserve, TAGS_TAKE))
-		seg = arena_search_locked(arena, req, policy, &addr);
-	/* Search also behind the segments that instant fit examines. */
-	if (seg == NULL && policy == 0 && arena->reserve.nspare >= TAGS_TAKE)
-		seg = freelist_any(&arena->free, req, &addr);
-	seg = arena_place_locked(arena, seg, addr, req->size, policy);
-	if (seg != NULL)
-		seg->slab = slab;
-	lock_release(&arena->lock);
-	return seg != NULL ? (void *)addr : NULL;
-}
-
-void *
-arena_reject(vmem_t *arena, const struct request *req, int vmflag)
-{
-	lock_take(&arena->lock);
-	arena->stats.nfails++;
-	lock_release(&arena->lock);
-	return arena_error(arena, req->size, ENOMEM, vmflag);
-}
-
-void *
 arena_alloc(vmem_t *arena, const struct request *req, int vmflag)
 {
-	void *at;
+	uintptr_t addr;
+	struct segment *seg;
+	int policy;
 
 	if (!arena_one_policy(vmflag))
 		return arena_error(arena, req->size, EINVAL, vmflag);
-	at = arena_alloc_or_import(arena, req, vmflag);
-	if (unlikely(at == NULL))
-		at = quantum_handle_shortage(arena, NULL, req, vmflag);
-	return likely(at != NULL) ? at : arena_reject(arena, req, vmflag);
+	lock_take(&arena->lock);
+	policy = arena_policy_locked(arena, vmflag);
+	seg = arena_find_locked(arena, req, policy, vmflag, &addr);
+	seg = arena_place_locked(arena, seg, addr, req->size, policy);
+	if (seg == NULL)
+		arena->stats.nfails++;
+	lock_release(&arena->lock);
+	if (unlikely(seg == NULL))
+		return arena_error(arena, req->size, ENOMEM, vmflag);
+	return (void *)addr;
 }
 
 static _Noreturn cold_path void
@@ -312,18 +267,17 @@ arena_bad_free_locked(
 
 /*
  * Free the allocated segment at addr.  Returns the free segment that contains
- * it, or NULL if there is no allocated segment of this size and kind (slab or
- * not) at addr.
+ * it, or NULL if there is no allocated segment of this size at addr.
  */
 static struct segment *
-segment_free_locked(vmem_t *arena, void *addr, size_t size, bool slab)
+segment_free_locked(vmem_t *arena, void *addr, size_t size)
 {
 	lock_assert_held(&arena->lock);
 
 	struct segment *seg = seghash_find(&arena->hash, (uintptr_t)addr);
 
-	if (unlikely(seg == NULL || seg->slab != slab ||
-		     seg->size != align_up(size, arena->quantum)))
+	if (unlikely(
+		seg == NULL || seg->size != align_up(size, arena->quantum)))
 		return NULL;
 	seghash_remove(&arena->hash, (uintptr_t)addr);
 	arena->stats.inuse -= seg->size;
@@ -331,98 +285,21 @@ segment_free_locked(vmem_t *arena, void *addr, size_t size, bool slab)
 	return segment_merge_locked(arena, seg);
 }
 
-void
-arena_free(vmem_t *arena, void *addr, size_t size)
+public void
+vmem_free(vmem_t *arena, void *addr, size_t size)
 {
-	struct segment *seg, *span;
+	struct segment *seg;
 
 	lock_take(&arena->lock);
-	seg = segment_free_locked(arena, addr, size, /* slab */ false);
-	if (unlikely(seg == NULL)) {
-		seg = seghash_find(&arena->hash, (uintptr_t)addr);
-		arena_bad_free_locked(
-		    arena, addr, size, seg != NULL && !seg->slab ? seg : NULL);
-	}
-	span = arena_span_to_release(arena, seg);
-	/* The thread that has marked a span as due releases it. */
-	if (span != NULL && !span->due)
+	seg = segment_free_locked(arena, addr, size);
+	if (unlikely(seg == NULL))
+		arena_bad_free_locked(arena, addr, size,
+		    seghash_find(&arena->hash, (uintptr_t)addr));
+	if (arena_span_is_free(arena, seg))
 		arena_span_release_locked(arena, seg);
 	else
 		arena_check_sampled_locked(arena);
 	lock_release(&arena->lock);
-}
-
-bool
-arena_free_local(vmem_t *arena, void *addr, size_t size, bool slab)
-{
-	struct segment *seg, *span;
-
-	lock_take(&arena->lock);
-	seg = segment_free_locked(arena, addr, size, slab);
-	span = seg == NULL ? NULL : arena_span_to_release(arena, seg);
-	if (span != NULL && !span->due) {
-		span->due = true;
-		span->next_due = arena->due;
-		store_relaxed(&arena->due, span);
-	}
-	arena_check_sampled_locked(arena);
-	lock_release(&arena->lock);
-	return seg != NULL;
-}
-
-/*
- * Cut an allocated segment into chunks.  Chunk i becomes free if bit i of free
- * is set, otherwise it becomes an allocated segment.  The reserve has a tag for
- * each chunk.
- */
-static void
-segment_split_locked(
-    vmem_t *arena, struct segment *seg, size_t chunk, const uint64_t *free)
-{
-	lock_assert_held(&arena->lock);
-	umem_assert(arena->reserve.nspare >= seg->size / chunk - 1);
-
-	unsigned n = (unsigned)(seg->size / chunk);
-
-	arena->stats.inuse -= seg->size;
-	for (unsigned i = 0; i < n; i++) {
-		struct segment *part = seg;
-
-		/* seg is the remainder, and finally the last chunk. */
-		if (i != n - 1) {
-			part = segment_new(
-			    &arena->reserve, VMEM_ALLOC, seg->start, chunk);
-			segment_link_after(seg->aprev, part);
-			seg->start += chunk;
-			seg->size -= chunk;
-		}
-		if ((free[i / 64] >> (i % 64) & 1) != 0) {
-			segment_merge_locked(arena, part);
-		} else {
-			part->slab = false;
-			seghash_insert(&arena->hash, part);
-			arena->stats.inuse += chunk;
-		}
-	}
-}
-
-bool
-arena_split(vmem_t *arena, void *addr, size_t chunk, const uint64_t *free)
-{
-	struct segment *seg;
-	bool done;
-
-	lock_take(&arena->lock);
-	seg = seghash_find(&arena->hash, (uintptr_t)addr);
-	umem_assert(seg != NULL && seg->slab && seg->size % chunk == 0);
-	done = segment_reserve(&arena->reserve, (unsigned)(seg->size / chunk));
-	if (done) {
-		seghash_remove(&arena->hash, (uintptr_t)addr);
-		segment_split_locked(arena, seg, chunk, free);
-		arena_check_sampled_locked(arena);
-	}
-	lock_release(&arena->lock);
-	return done;
 }
 
 public void *
@@ -435,30 +312,8 @@ vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 		    arena, size, size == 0 ? EINVAL : ENOMEM, vmflag);
 
 	struct request req = request_plain(rounded, arena->quantum);
-	void *cache = quantum_cache(arena, size);
-	void *piece;
 
-	if (cache == NULL)
-		return arena_alloc(arena, &req, vmflag);
-	piece = quantum_alloc(cache, vmflag);
-	if (likely(piece != NULL))
-		return piece;
-	/* A single segment may fit where a slab of several pieces does not. */
-	piece = arena_alloc_or_import(arena, &req, vmflag);
-	if (piece == NULL)
-		piece = quantum_handle_shortage(arena, cache, &req, vmflag);
-	return piece != NULL ? piece : arena_reject(arena, &req, vmflag);
-}
-
-public void
-vmem_free(vmem_t *arena, void *addr, size_t size)
-{
-	void *cache = quantum_cache(arena, size);
-
-	if (cache != NULL)
-		quantum_free(cache, addr);
-	else
-		arena_free(arena, addr, size);
+	return arena_alloc(arena, &req, vmflag);
 }
 
 /* The allocated segment at addr; a bad address or size aborts. */
@@ -479,8 +334,7 @@ vmem_grow(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 {
 	size_t rounded;
 
-	if (newsize < oldsize || !arena_round(arena, newsize, &rounded) ||
-	    quantum_cache(arena, oldsize) != NULL)
+	if (newsize < oldsize || !arena_round(arena, newsize, &rounded))
 		return false;
 
 	lock_take(&arena->lock);
@@ -540,9 +394,7 @@ vmem_shrink(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 {
 	size_t rounded;
 
-	if (newsize > oldsize || !arena_round(arena, newsize, &rounded) ||
-	    quantum_cache(arena, newsize) != NULL ||
-	    quantum_cache(arena, oldsize) != NULL)
+	if (newsize > oldsize || !arena_round(arena, newsize, &rounded))
 		return false;
 
 	lock_take(&arena->lock);
@@ -568,24 +420,6 @@ size_t
 vmem_quantum(const vmem_t *arena)
 {
 	return arena->quantum;
-}
-
-bool
-vmem_has_source(const vmem_t *arena)
-{
-	return arena->source != NULL;
-}
-
-bool
-vmem_imports_from(const vmem_t *arena, const vmem_t *source)
-{
-	while ((arena->release == vmem_free || arena->release == vmem_xfree) &&
-	       arena->source != NULL) {
-		arena = arena->source;
-		if (arena == source)
-			return true;
-	}
-	return false;
 }
 
 bool

@@ -11,12 +11,6 @@
 
 #define ARENA_NAMELEN 31
 
-/*
- * Most quantum caches of an arena: one for each multiple of the quantum up to
- * this one.  The number is that of libumem.
- */
-#define ARENA_QCACHES 16
-
 /* Statistics of one arena.  A unit is one integer, not always a byte. */
 struct arena_stats {
 	size_t inuse;      /* units in allocated segments */
@@ -53,18 +47,6 @@ struct vmem {
 	struct segment rotor;     /* [l] where next fit continues */
 	struct seghash hash;      /* [l] allocated segments */
 	struct freelist free;     /* [l] free segments */
-
-	/* Quantum caches; see quantum.c. */
-	struct lock gate;       /* rank LOCK_QUANTUM */
-	struct segment *due;    /* [l] free spans to be released */
-	uint32_t ntransit;      /* [l] calls of import/release in progress */
-	uint32_t nmoved;        /* [l] spans imported or released, ever */
-	uint32_t ncalled;       /* [a] calls that ended; futex word */
-	uint32_t nwaiting;      /* [atomic] threads that wait on ncalled */
-	bool import_failed;     /* [a] the last import returned NULL */
-	unsigned nqcaches;      /* [I] entries of qcache[] in use */
-	unsigned quantum_shift; /* [I] log2 of the quantum */
-	void *qcache[ARENA_QCACHES]; /* [I] NULL: no cache for this size */
 
 	int cflags;            /* [I] VMC_* */
 	size_t import_quantum; /* [I] imports are multiples of it */
@@ -103,60 +85,11 @@ arena_round(const vmem_t *arena, size_t size, size_t *rounded)
 	return *rounded != 0;
 }
 
-/*
- * vmem_alloc() and vmem_free() without the quantum caches: allocate and free a
- * segment.  Result and errors are those of the public functions.  Before it
- * fails, arena_alloc() reclaims idle memory of quantum caches
- * (quantum_handle_shortage()).
- */
+/* Allocate a segment.  Result and errors are those of vmem_alloc(). */
 void *arena_alloc(vmem_t *arena, const struct request *req, int vmflag);
-void arena_free(vmem_t *arena, void *addr, size_t size);
-
-/*
- * Allocate a segment, importing a span if none fits, without reclaiming from
- * quantum caches.  Returns NULL on failure and leaves errno alone.
- */
-void *arena_alloc_or_import(
-    vmem_t *arena, const struct request *req, int vmflag);
-
-/*
- * Allocate a segment without an import.  slab: the segment becomes a slab of a
- * quantum cache.  Returns NULL on failure and leaves errno alone.
- */
-void *arena_alloc_local(
-    vmem_t *arena, const struct request *req, int vmflag, bool slab);
-
-/*
- * Free a segment without releasing its span; arena_release_due() does that.
- * slab: the segment is a slab of a quantum cache.  Returns false if no such
- * segment of size units is allocated at addr.
- */
-bool arena_free_local(vmem_t *arena, void *addr, size_t size, bool slab);
-
-/*
- * Import a span in which the request fits and leave all of it free.  Returns
- * the start of the span, or NULL if the source has none.
- */
-void *arena_import(vmem_t *arena, const struct request *req, int vmflag);
-
-/* Release the span that arena_import() returned if all of it is free. */
-void arena_import_end(vmem_t *arena, void *start);
-
-/*
- * Cut the slab at addr into segments of chunk units.  Segment i becomes free if
- * bit i of free is set, otherwise allocated.  Returns false, and changes
- * nothing, if there is no memory for tags.
- */
-bool arena_split(vmem_t *arena, void *addr, size_t chunk, const uint64_t *free);
-
-/* Release the spans that arena_free_local() has left entirely free. */
-void arena_release_due(vmem_t *arena);
 
 /* Add a span to the arena; returns 0, EINVAL or ENOMEM as vmem_add() does. */
 int arena_add_span(vmem_t *arena, uintptr_t start, size_t size);
-
-/* Count a failed request, then fail as arena_error() with ENOMEM. */
-void *arena_reject(vmem_t *arena, const struct request *req, int vmflag);
 
 /*
  * Return NULL with errno set to error.  If vmflag has VM_PANIC, abort the
@@ -172,37 +105,5 @@ void arena_stats(vmem_t *arena, struct arena_stats *out);
 
 /* Are the invariants of arena.c true?  Reads all segments (arena_check.c). */
 bool arena_check(vmem_t *arena);
-
-/* quantum.c: caches for small multiples of the quantum. */
-
-/*
- * Create a quantum cache for each multiple of the quantum up to qcache_max,
- * which is rounded up, but at most ARENA_QCACHES.  If there is no memory for a
- * cache, segments serve its size.  Without registered hooks, or with
- * VMC_NO_QCACHE, the arena gets no caches.
- */
-void quantum_create(vmem_t *arena, size_t qcache_max);
-void quantum_destroy(vmem_t *arena);
-
-/* The quantum cache for a size, or NULL if segments serve the size. */
-static inline void *
-quantum_cache(const vmem_t *arena, size_t size)
-{
-	size_t i = (size - 1) >> arena->quantum_shift;
-
-	return i < arena->nqcaches ? arena->qcache[i] : NULL;
-}
-
-/* Allocate a piece from a quantum cache, or free it there. */
-void *quantum_alloc(void *cache, int vmflag);
-void quantum_free(void *cache, void *addr);
-
-/*
- * Serve a request, for which no segment fits and an import failed, from the
- * idle memory of the arena's quantum caches.  cache is the quantum cache that
- * serves the size, or NULL.  Returns NULL if no idle memory fits.
- */
-void *quantum_handle_shortage(
-    vmem_t *arena, void *cache, const struct request *req, int vmflag);
 
 #endif

@@ -36,9 +36,8 @@ void arena_rotor_set_locked(vmem_t *arena, struct segment *seg);
 struct segment *arena_span_import_locked(
     vmem_t *arena, const struct request *req, int vmflag, uintptr_t *addr);
 
-/* The imported span that seg fills, if it is to be released; else NULL. */
-struct segment *arena_span_to_release(
-    const vmem_t *arena, const struct segment *seg);
+/* Does the free segment fill an imported span, which is then released? */
+bool arena_span_is_free(const vmem_t *arena, const struct segment *seg);
 
 /* Release the span that seg fills.  The lock is dropped during the call. */
 void arena_span_release_locked(vmem_t *arena, struct segment *seg);

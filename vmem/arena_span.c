@@ -7,18 +7,11 @@
  *
  * Import and release call the source with no lock held, so that a source may be
  * an arena or any other allocator.  Other threads may change the arena
- * meanwhile.  arena->ntransit counts the calls in progress and arena->nmoved
- * the spans that moved; quantum.c waits for both when an allocation would
- * otherwise fail.
- *
- * A free that must not call the source leaves the span in the list arena->due
- * (arena_free_local()).  A later arena_release_due() releases the span if it is
- * still free.
+ * meanwhile.
  */
 #include <errno.h>
 
 #include "vmem/arena_inner.h"
-#include "vmem/os.h"
 #include "vmem/panic.h"
 #include "vmem/probe.h"
 
@@ -73,7 +66,7 @@ span_delete_locked(vmem_t *arena, struct segment *seg)
 	struct segment *span = segment_prev(seg);
 
 	umem_assert(seg->type == VMEM_FREE && span->type == VMEM_SPAN);
-	umem_assert(span->size == seg->size && !span->due);
+	umem_assert(span->size == seg->size);
 	freelist_remove(&arena->free, seg);
 	span_remove(&arena->spans, span);
 	segment_unlink(seg);
@@ -84,33 +77,6 @@ span_delete_locked(vmem_t *arena, struct segment *seg)
 		arena->stats.imported -= span->size;
 	segment_delete(&arena->reserve, seg);
 	segment_delete(&arena->reserve, span);
-}
-
-/*
- * Count a call of import or release that begins or has ended.  If fork() occurs
- * during a call, the child may find the count 0 at the end of the call, because
- * vmem_unlock_for_fork() clears it.
- */
-static void
-transit_begin_locked(vmem_t *arena)
-{
-	lock_assert_held(&arena->lock);
-	arena->ntransit++;
-}
-
-static void
-transit_end_locked(vmem_t *arena, bool moved)
-{
-	lock_assert_held(&arena->lock);
-	if (arena->ntransit != 0)
-		arena->ntransit--;
-	arena->nmoved += moved;
-	if (arena->nqcaches == 0)
-		return;
-	/* Sequentially consistent, as in transit_await(). */
-	__atomic_add_fetch(&arena->ncalled, 1, __ATOMIC_SEQ_CST);
-	if (unlikely(__atomic_load_n(&arena->nwaiting, __ATOMIC_SEQ_CST) != 0))
-		os_futex_wake(&arena->ncalled, INT32_MAX);
 }
 
 /*
@@ -173,13 +139,10 @@ arena_span_import_locked(
 	size_t size;
 
 	segment_reserve_move(&arena->reserve, &tags, TAGS_SPAN + TAGS_TAKE);
-	transit_begin_locked(arena);
 	lock_release(&arena->lock);
 	void *start = arena_call_import(arena, req, vmflag, &size);
 	lock_take(&arena->lock);
-	transit_end_locked(arena, /* moved */ start != NULL);
 	segment_reserve_move(&tags, &arena->reserve, TAGS_SPAN + TAGS_TAKE);
-	store_relaxed(&arena->import_failed, start == NULL);
 	if (start == NULL)
 		return NULL;
 
@@ -195,43 +158,20 @@ arena_span_import_locked(
 	/* Only if the source did not align the span as it had promised. */
 	if (arena->release != NULL) {
 		span_delete_locked(arena, seg);
-		transit_begin_locked(arena);
 		lock_release(&arena->lock);
 		arena->release(arena->source, start, size);
 		lock_take(&arena->lock);
-		transit_end_locked(arena, /* moved */ true);
 	}
 	return NULL;
 }
 
-void *
-arena_import(vmem_t *arena, const struct request *req, int vmflag)
+bool
+arena_span_is_free(const vmem_t *arena, const struct segment *seg)
 {
-	struct segment *seg = NULL;
-	void *start = NULL;
-	uintptr_t addr;
+	const struct segment *span = segment_prev(seg);
 
-	if (arena->import == NULL)
-		return NULL;
-	lock_take(&arena->lock);
-	if (segment_reserve(&arena->reserve, TAGS_SPAN + TAGS_TAKE))
-		seg = arena_span_import_locked(arena, req, vmflag, &addr);
-	if (seg != NULL)
-		start = (void *)seg->start;
-	lock_release(&arena->lock);
-	return start;
-}
-
-struct segment *
-arena_span_to_release(const vmem_t *arena, const struct segment *seg)
-{
-	struct segment *span = segment_prev(seg);
-
-	if (likely(seg->type != VMEM_FREE || span->type != VMEM_SPAN ||
-		   !span->imported || span->size != seg->size ||
-		   arena->release == NULL))
-		return NULL;
-	return span;
+	return unlikely(span->type == VMEM_SPAN && span->imported &&
+			span->size == seg->size && arena->release != NULL);
 }
 
 void
@@ -244,45 +184,9 @@ arena_span_release_locked(vmem_t *arena, struct segment *seg)
 
 	span_delete_locked(arena, seg);
 	arena_check_sampled_locked(arena);
-	transit_begin_locked(arena);
 	lock_release(&arena->lock);
 	arena->release(arena->source, start, size);
 	lock_take(&arena->lock);
-	transit_end_locked(arena, /* moved */ true);
-}
-
-void
-arena_release_due(vmem_t *arena)
-{
-	/* Relaxed is enough: a caller sees the spans that it left itself. */
-	if (load_relaxed(&arena->due) == NULL)
-		return;
-	lock_take(&arena->lock);
-	while (arena->due != NULL) {
-		struct segment *span = arena->due;
-		struct segment *seg = segment_next(span);
-
-		umem_assert(span->type == VMEM_SPAN && span->due);
-		store_relaxed(&arena->due, span->next_due);
-		span->due = false;
-		if (arena_span_to_release(arena, seg) == span)
-			arena_span_release_locked(arena, seg);
-	}
-	lock_release(&arena->lock);
-}
-
-void
-arena_import_end(vmem_t *arena, void *start)
-{
-	struct segment *span;
-
-	lock_take(&arena->lock);
-	span = span_at_or_below(arena->spans, (uintptr_t)start);
-	/* Another thread may have used and released the span meanwhile. */
-	if (span != NULL && span->start == (uintptr_t)start && !span->due &&
-	    arena_span_to_release(arena, segment_next(span)) == span)
-		arena_span_release_locked(arena, segment_next(span));
-	lock_release(&arena->lock);
 }
 
 int

@@ -13,16 +13,14 @@
  * child the walking threads do not exist and their stacks may be reused.
  * Therefore the child removes their marks.
  *
- * Locking: arena_list_lock guards the list.  It is above the arenas' locks.  An
- * arena enters the list when everything but its quantum caches is set up: walks
- * of the list do not use these, and the program does not have the arena yet.
+ * Locking: arena_list_lock guards the list.  It is above the arenas' locks.
  */
 #include <errno.h>
 
 #include "vmem/arena.h"
 #include "vmem/describe.h"
 #include "vmem/described.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -82,18 +80,14 @@ source_adapt(vmem_t *arena)
 		return;
 	arena->ximport = import_aligned;
 	arena->cflags |= VMC_XALLOC | VMC_XALIGN;
-	if (arena->release == vmem_free)
-		arena->release = vmem_xfree;
 }
 
 static void
 arena_init(vmem_t *arena, const char *name, size_t quantum, int vmflag)
 {
 	lock_init(&arena->lock, LOCK_ARENA);
-	lock_init(&arena->gate, LOCK_QUANTUM);
 	string_copy(arena->name, name, ARENA_NAMELEN);
 	arena->quantum = quantum;
-	arena->quantum_shift = highbit(quantum);
 	arena->policy = vmflag & ARENA_POLICIES;
 	segment_init(&arena->head, VMEM_SPAN);
 	segment_init(&arena->rotor, VMEM_ROTOR);
@@ -109,7 +103,7 @@ arena_delete(vmem_t *arena)
 {
 	struct segment *seg = segment_next(&arena->head);
 
-	umem_assert(list_empty(&arena->walkers) && arena->ntransit == 0);
+	umem_assert(list_empty(&arena->walkers));
 	while (seg != &arena->head) {
 		struct segment *next = segment_next(seg);
 
@@ -155,10 +149,9 @@ arena_create(
 	return arena;
 }
 
-/* Set the source, add the arena to the list and create its quantum caches. */
+/* Set the source, and add the arena to the list. */
 static void
-arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source,
-    size_t qcache_max, int cflags)
+arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source, int cflags)
 {
 	arena->release = release;
 	arena->source = source;
@@ -167,10 +160,7 @@ arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source,
 	lock_take(&arena_list_lock);
 	list_add_tail(&arena_list, &arena->link);
 	lock_release(&arena_list_lock);
-	quantum_create(arena, qcache_max);
 }
-
-#define VMC_FLAGS (VMC_POPULATOR | VMC_NO_QCACHE | VMC_IDENTIFIER)
 
 public vmem_t *
 vmem_create(const char *name, void *base, size_t size, size_t quantum,
@@ -181,8 +171,9 @@ vmem_create(const char *name, void *base, size_t size, size_t quantum,
 
 	if (arena == NULL)
 		return NULL;
+	(void)qcache_max;
 	arena->import = import_func;
-	arena_publish(arena, release, source, qcache_max, vmflag & VMC_FLAGS);
+	arena_publish(arena, release, source, vmflag & VMC_IDENTIFIER);
 	return arena;
 }
 
@@ -195,9 +186,10 @@ vmem_xcreate(const char *name, void *base, size_t size, size_t quantum,
 
 	if (arena == NULL)
 		return NULL;
+	(void)qcache_max;
 	arena->ximport = import_func;
-	arena_publish(arena, release, source, qcache_max,
-	    (vmflag & (VMC_FLAGS | VMC_XALIGN)) | VMC_XALLOC);
+	arena_publish(arena, release, source,
+	    (vmflag & (VMC_IDENTIFIER | VMC_XALIGN)) | VMC_XALLOC);
 	return arena;
 }
 
@@ -206,9 +198,6 @@ vmem_destroy(vmem_t *arena)
 {
 	if (arena == NULL)
 		return;
-	/* The caches return their memory to the arena, so they go first. */
-	quantum_destroy(arena);
-
 	lock_take(&arena_list_lock);
 	list_remove(&arena->link);
 	lock_release(&arena_list_lock);
@@ -247,18 +236,14 @@ vmem_update(void)
 }
 
 void
-vmem_gates_lock_for_fork(void)
+vmem_list_lock_for_fork(void)
 {
 	lock_take_for_fork(&arena_list_lock);
-	list_foreach (item, &arena_list)
-		lock_take_for_fork(&container_of(item, vmem_t, link)->gate);
 }
 
 void
-vmem_gates_unlock_for_fork(void)
+vmem_list_unlock_for_fork(void)
 {
-	list_foreach (item, &arena_list)
-		lock_release_for_fork(&container_of(item, vmem_t, link)->gate);
 	lock_release_for_fork(&arena_list_lock);
 }
 
@@ -293,12 +278,8 @@ vmem_unlock_for_fork(void)
 	list_foreach (item, &arena_list) {
 		vmem_t *arena = container_of(item, vmem_t, link);
 
-		if (child) {
+		if (child)
 			walkers_remove_others(arena);
-			/* Threads inside a source do not exist in the child. */
-			arena->ntransit = 0;
-			arena->nwaiting = 0;
-		}
 		lock_release_for_fork(&arena->lock);
 	}
 }

@@ -32,7 +32,7 @@
 #include "vmem/describe.h"
 #include "vmem/described.h"
 #include "vmem/heap_inner.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"
 

@@ -22,7 +22,7 @@ enum lock_rank {
 	LOCK_CACHE_LIST, /* list of all caches */
 	LOCK_LIMIT,      /* requests that wait; reserves of caches */
 	LOCK_ARENA_LIST, /* list of all arenas */
-	LOCK_QUANTUM,    /* the gate of one arena (quantum.c) */
+	LOCK_IMPORT,     /* the gate of one import cache */
 	LOCK_REGION,     /* memory for per-CPU headers */
 	LOCK_DEPOT,      /* one shard of the depot of one cache */
 	LOCK_SLAB,       /* slabs of one cache */

@@ -28,11 +28,8 @@ struct segment {
 			struct segment *right;
 		};
 	};
-	uint8_t type;             /* one VMEM_* bit */
-	bool imported;            /* VMEM_SPAN: the source supplied it */
-	bool due;                 /* VMEM_SPAN: in the list arena->due */
-	bool slab;                /* VMEM_ALLOC: a slab of a quantum cache */
-	struct segment *next_due; /* VMEM_SPAN: next span in arena->due */
+	uint8_t type;  /* one VMEM_* bit */
+	bool imported; /* VMEM_SPAN: the source supplied it */
 } __attribute__((aligned(CACHE_LINE)));
 
 static_assert(sizeof(struct segment) == 64,
@@ -81,7 +78,7 @@ segment_init(struct segment *seg, unsigned type)
 	seg->size = 0;
 	seg->anext = seg->aprev = seg;
 	seg->type = (uint8_t)type;
-	seg->imported = seg->due = seg->slab = false;
+	seg->imported = false;
 }
 
 static inline void
@@ -121,7 +118,7 @@ segment_new(
 	seg->start = start;
 	seg->size = size;
 	seg->type = (uint8_t)type;
-	seg->imported = seg->due = seg->slab = false;
+	seg->imported = false;
 	return seg;
 }
 

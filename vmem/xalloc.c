@@ -131,5 +131,5 @@ vmem_xalloc(vmem_t *arena, size_t size, size_t align, size_t phase,
 public void
 vmem_xfree(vmem_t *arena, void *addr, size_t size)
 {
-	arena_free(arena, addr, size);
+	vmem_free(arena, addr, size);
 }

@@ -11,7 +11,7 @@
 
 #include "tests/unit/child.h"
 #include "vmem/arena.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 

@@ -93,7 +93,6 @@ END_TEST
 START_TEST(some_caches_are_left_alone)
 {
 	ck_assert_uint_eq(make("default", "a", 100, 0, UMC_NODEBUG)->debug, 0);
-	ck_assert_uint_eq(make("default", "a", 100, 0, UMC_QCACHE)->debug, 0);
 	ck_assert_uint_eq(make("guards", "a", 100, 0, UMC_NOTOUCH)->debug, 0);
 }
 END_TEST

@@ -15,7 +15,7 @@
 #include "tests/unit/store.h"
 #include "umem/base/page_map.h"
 #include "vmem/heap.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "vmem/arena.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 
 #define P(x) ((void *)(uintptr_t)(x))
 #define A(p) ((uintptr_t)(p))

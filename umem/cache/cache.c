@@ -239,9 +239,7 @@ flush_one(struct umem_cache *cache, struct magazine *mag, const char *function)
 const char *
 cache_freed_by(const struct umem_cache *cache)
 {
-	if (cache->class != 0)
-		return "free";
-	return cache->flags & UMC_QCACHE ? "vmem_free" : "umem_cache_free";
+	return cache->class != 0 ? "free" : "umem_cache_free";
 }
 
 void
@@ -287,8 +285,7 @@ magazine_for_cold_cpu(struct umem_cache *cache)
 	struct magazine *mag;
 
 	if (cache->slabs.layout.chunk >= CACHE_LINE ||
-	    cache->slabs.constructs || cache->slabs.is_quantum ||
-	    likely(!magazine_is_cold(&cache->mag)))
+	    cache->slabs.constructs || likely(!magazine_is_cold(&cache->mag)))
 		return NULL;
 	mag = magazine_new(&cache->mag);
 	if (mag != NULL)

@@ -9,7 +9,7 @@
 #include "umem/base/size_class.h"
 #include "umem/slab/slab.h"
 #include "umem/umem.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 
 /* Sums over all caches; see cache_walk.h. */
 enum tally {
@@ -22,13 +22,12 @@ struct umem_cache;
 
 /*
  * The functions by which a cache gets objects that its magazines do not have:
- * from slabs (slab_backend.c), pieces of an arena (slab_backend.c), or
- * functions of the program (import.c).
+ * from slabs (slab_backend.c), or from functions of the program (import.c).
  */
 struct cache_backend {
 	/*
 	 * NULL, or close and open the gate that excludes moves of batches
-	 * between magazines and the backend; see vmem/quantum.c.
+	 * between magazines and the backend; see import.c.
 	 */
 	void (*close_gate)(struct umem_cache *cache);
 	void (*open_gate)(struct umem_cache *cache);
@@ -71,7 +70,7 @@ struct cache_backend {
 	bool (*end)(struct umem_cache *cache);
 };
 
-extern hidden const struct cache_backend slab_backend, quantum_backend;
+extern hidden const struct cache_backend slab_backend;
 
 /* Keys: [I] set at creation, [a] atomic, [l] cache_list_lock */
 struct umem_cache {
@@ -140,12 +139,6 @@ extern hidden struct list cache_list;
 /* [cache_list_lock] caches that were destroyed while objects were in use */
 extern hidden struct list cache_destroyed_list;
 extern hidden struct lock cache_list_lock;
-
-/*
- * [a] Number of caches with a source.  Quantum caches of an arena that does not
- * import are not counted.
- */
-extern hidden size_t cache_nsourced;
 
 /* [cache_list_lock] Number of caches in the list that serve no size class. */
 extern hidden size_t cache_nothers;

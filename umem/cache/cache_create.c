@@ -20,7 +20,7 @@
 #include "umem/base/ready.h"
 #include "umem/cache/cache_walk.h"
 #include "vmem/heap.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -36,7 +36,7 @@
 
 #define FLAGS_KNOWN                                                            \
 	(UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE | UMC_NOHASH |             \
-	    UMC_QCACHE | UMC_TYPESAFE_BY_RCU | UMC_INTERNAL)
+	    UMC_TYPESAFE_BY_RCU)
 
 struct list cache_list = {&cache_list, &cache_list};
 struct list cache_destroyed_list = {
@@ -44,7 +44,6 @@ struct list cache_destroyed_list = {
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
 struct umem_cache *class_cache[SIZE_CLASSES + 1];
-size_t cache_nsourced;
 size_t cache_nothers;
 
 static_assert(
@@ -76,7 +75,7 @@ static bool
 is_watched(const struct umem_cache *cache)
 {
 	return unlikely(checker_on) && cache->debug == 0 &&
-	       (cache->flags & (UMC_NOTOUCH | UMC_QCACHE)) == 0;
+	       (cache->flags & UMC_NOTOUCH) == 0;
 }
 
 /*
@@ -168,21 +167,9 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	return true;
 }
 
-/* Adds n to cache_nsourced if the cache has a source that counts. */
-static void
-nsourced_add(const struct umem_cache *cache, size_t n)
-{
-	const vmem_t *source = cache->slabs.source;
-
-	if (source != NULL &&
-	    (!cache->slabs.is_quantum || vmem_has_source(source)))
-		add_relaxed(&cache_nsourced, n);
-}
-
 static void
 cache_list_add(struct umem_cache *cache)
 {
-	nsourced_add(cache, 1);
 	lock_take(&cache_list_lock);
 	list_add_tail(&cache_list, &cache->link);
 	cache_nothers++;
@@ -312,8 +299,7 @@ class_create_locked(unsigned class)
 	struct umem_cache template = {.backend = &slab_backend,
 	    .class = class,
 	    .bufsize = bytes,
-	    .align = bytes < 16 ? 8 : 16,
-	    .flags = UMC_INTERNAL};
+	    .align = bytes < 16 ? 8 : 16};
 	struct slab_layout layout;
 	struct message name = {0};
 
@@ -356,10 +342,8 @@ bool
 class_zero_make(void)
 {
 	unsigned class = size_classes.n + 1;
-	struct umem_cache template = {.backend = &slab_backend,
-	    .class = class,
-	    .align = ZERO_CHUNK,
-	    .flags = UMC_INTERNAL};
+	struct umem_cache template = {
+	    .backend = &slab_backend, .class = class, .align = ZERO_CHUNK};
 	struct slab_layout layout;
 	struct umem_cache *cache;
 
@@ -403,9 +387,6 @@ arguments_are_right(const char *name, size_t size, size_t align, int cflags)
 	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0)
 		return false;
 	if ((cflags & UMC_NOHASH) != 0 && (cflags & UMC_NOTOUCH) != 0)
-		return false;
-	/* Pieces of a quantum cache return to their arena at any time. */
-	if ((cflags & UMC_QCACHE) != 0 && (cflags & UMC_TYPESAFE_BY_RCU) != 0)
 		return false;
 	/*
 	 * Without a hash, a slab of libumem is a page that contains its header.
@@ -483,7 +464,6 @@ cache_destroy(struct umem_cache *cache)
 	bool drained, ended;
 
 	cache_walk_unlink(cache);
-	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);
 	ended = cache->backend->end(cache);
 	if (!ended) {

@@ -41,7 +41,6 @@ struct cache_upkeep {
 	void (*run)(unsigned work);
 	bool (*enter)(bool calls);
 	void (*leave)(void);
-	bool (*reclaim_source)(vmem_t *source);
 };
 
 extern hidden const struct cache_upkeep cache_upkeep; /* of update.c */

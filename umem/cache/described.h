@@ -17,7 +17,6 @@
 	M(CACHE_MORE_SHARDS, cache, umem_cache, mag.more)                      \
 	M(CACHE_HAS_MAGAZINES, cache, umem_cache, has_magazines)               \
 	M(CACHE_CLASS, cache, umem_cache, class)                               \
-	M(CACHE_FLAGS, cache, umem_cache, flags)                               \
 	M(CACHE_DEBUG, cache, umem_cache, debug)                               \
 	M(CACHE_CHECKS_SLACK, cache, umem_cache, checks_slack)                 \
 	M(CACHE_TAGGED, cache, umem_cache, tagged)                             \

@@ -31,8 +31,13 @@
  *	If import() delivers nothing, the resource may be idle elsewhere.  The
  *	thread then closes the gate, takes the magazines of all CPUs and of the
  *	depot, and searches the pool.  The gate is closed by every batch
- *	between magazines and pool, as in vmem/quantum.c, which also shows that
- *	after the drain nothing idle is overlooked.  Resources are in transit
+ *	between magazines and pool, so then no thread holds a batch.  A trade of
+ *	magazines with the depot does not close the gate, but its thread owns
+ *	its CPU's header meanwhile, and the drain waits until it owns the
+ *	headers of all CPUs.  It takes the magazines of all headers and of the
+ *	depot before it releases any header.  So what was idle before the drain
+ *	is in the pool afterwards, and stays there while the gate is closed,
+ *	because a refill would have to close it.  Resources are in transit
  *	while import() runs for more than one, and while release() runs.  A
  *	call in transit is counted in ncalls before it begins, and in nends
  *	after its resources are in the pool or released, before it leaves
@@ -83,12 +88,17 @@
 #include "vmem/panic.h"
 
 /* Resources that one call of import() or release() moves at most: 512 bytes. */
-#define BATCH       64
+#define BATCH           64
+/*
+ * How long a request that has found nothing waits for the end of a call of
+ * import() or release(): the call may wait for a lock of the caller.
+ */
+#define TRANSIT_WAIT_NS 100000000
 /* Magazines get this part of max_idle: two magazines a CPU, and half of it. */
-#define ROUNDS_PART 4
+#define ROUNDS_PART     4
 /* The sizes of magazines of RESOURCE_BYTES; see magazine/sizes.c. */
-#define ROUNDS_MIN  2
-#define ROUNDS_MAX  126
+#define ROUNDS_MIN      2
+#define ROUNDS_MAX      126
 
 static_assert(ROUNDS_MIN <= ROUNDS_MAX && ROUNDS_PART >= 2,
     "two magazines a CPU hold at most max_idle");
@@ -134,7 +144,7 @@ import_new(umem_import_t *function, umem_release_t *release, void *arg,
 	import->pool_most = SIZE_MAX;
 	if (max_idle != 0)
 		import_divide_idle(import, max_idle);
-	lock_init(&import->gate, LOCK_QUANTUM);
+	lock_init(&import->gate, LOCK_IMPORT);
 	return import;
 }
 

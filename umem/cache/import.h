@@ -27,7 +27,7 @@ struct import {
 	unsigned rounds_most;        /* [I] of a magazine; 0: no limit */
 	bool has_magazines;          /* [I] the cache may have them */
 	bool checked;                /* [I] arrays.held is in use */
-	struct lock gate;            /* rank LOCK_QUANTUM */
+	struct lock gate;            /* rank LOCK_IMPORT */
 	struct import_arrays arrays; /* [s] held: those of the program */
 	size_t npool;                /* [s] idle in the pool */
 	size_t npool_low;            /* [s] least npool since import_update() */

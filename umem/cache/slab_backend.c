@@ -1,18 +1,12 @@
 /*
- * slab_backend.c - caches whose objects lie in slabs; quantum caches
+ * slab_backend.c - caches whose objects lie in slabs
  *
  * A raw chunk is constructed when it is taken for a request (cache.c).
- *
- * The chunks of a quantum cache are pieces of its arena.  When pieces run
- * short, the arena dissolves the slabs, and their pieces become segments
- * (vmem/quantum.c).  So a piece may have no slab when it is given back, and a
- * refill takes few pieces when few are free.
  */
 #include "umem/base/checker.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/misuse.h"
 #include "vmem/heap.h"
-#include "vmem/hooks.h"
 #include "magazine/target.h"
 
 static cold_path void
@@ -140,9 +134,7 @@ slabs_give(
 static void
 slabs_reap(struct umem_cache *cache)
 {
-	cache_close_gate(cache);
 	slab_reap(&cache->slabs, 0);
-	cache_open_gate(cache);
 }
 
 /*
@@ -167,12 +159,7 @@ slabs_update(struct umem_cache *cache)
 static bool
 slabs_end(struct umem_cache *cache)
 {
-	bool ended;
-
-	cache_close_gate(cache);
-	ended = cache->nsamples == 0 && slab_store_end(&cache->slabs);
-	cache_open_gate(cache);
-	return ended;
+	return cache->nsamples == 0 && slab_store_end(&cache->slabs);
 }
 
 const struct cache_backend slab_backend = {.nready = slabs_nready,
@@ -180,88 +167,6 @@ const struct cache_backend slab_backend = {.nready = slabs_nready,
     .take_bulk = slabs_take_bulk,
     .take_one = slabs_take_one,
     .give = slabs_give,
-    .reap = slabs_reap,
-    .update = slabs_update,
-    .end = slabs_end};
-
-static void
-pieces_close_gate(struct umem_cache *cache)
-{
-	vmem_gate_close(cache->slabs.source);
-}
-
-static void
-pieces_open_gate(struct umem_cache *cache)
-{
-	vmem_gate_open(cache->slabs.source);
-}
-
-/*
- * A refill takes this part of the free pieces, divided by the number of CPUs.
- */
-#define PIECES_PART 4
-
-/*
- * Returns how many pieces to take from the slabs, at most want: so few that
- * other threads find some before the pieces run short.
- */
-static unsigned
-pieces_nready(struct umem_cache *cache, unsigned want)
-{
-	struct slab_store *slabs = &cache->slabs;
-	size_t total = slab_total(slabs), used = slab_used(slabs);
-	size_t n = vmem_free_estimate(slabs->source) / cache->bufsize;
-
-	if (used < total && n != SIZE_MAX)
-		n += total - used;
-	n = n / PIECES_PART / cpu_layer.nrun + 1;
-	return want < n ? want : (unsigned)n;
-}
-
-/*
- * Returns a piece that is in no slab, and so is a segment of the arena.  If it
- * is no segment either, vmem_xfree() reports that, with the gate open.
- */
-static void
-piece_to_arena(struct umem_cache *cache, void *piece)
-{
-	vmem_t *arena = cache->slabs.source;
-
-	if (likely(vmem_piece_free(arena, piece, cache->bufsize)))
-		return;
-	cache_open_gate(cache);
-	vmem_xfree(arena, piece, cache->bufsize);
-	cache_close_gate(cache);
-}
-
-static void
-pieces_give(
-    struct umem_cache *cache, void **objects, unsigned n, const char *function)
-{
-	enum slab_fault fault;
-	void *bad = NULL;
-
-	while (unlikely((fault = slab_give(&cache->slabs, objects, n, &bad)) !=
-			SLAB_FINE)) {
-		if (fault != SLAB_FOREIGN) {
-			cache_open_gate(cache);
-			misuse_slab(function, cache, bad, fault);
-		}
-		/* The objects before it have been returned. */
-		while (*objects != bad)
-			objects++, n--;
-		objects++, n--;
-		piece_to_arena(cache, bad);
-	}
-}
-
-const struct cache_backend quantum_backend = {.close_gate = pieces_close_gate,
-    .open_gate = pieces_open_gate,
-    .nready = pieces_nready,
-    .take = slabs_take,
-    .take_bulk = slabs_take_bulk,
-    .take_one = slabs_take_one,
-    .give = pieces_give,
     .reap = slabs_reap,
     .update = slabs_update,
     .end = slabs_end};

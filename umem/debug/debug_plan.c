@@ -109,7 +109,7 @@ plan_flags(const struct umem_cache *cache, const char *name, bool sourced)
 	const struct debug_choice *choice;
 	unsigned flags;
 
-	if (!debug.on || (cache->flags & (UMC_NODEBUG | UMC_QCACHE)) != 0)
+	if (!debug.on || (cache->flags & UMC_NODEBUG) != 0)
 		return 0;
 	choice = choice_for(name);
 	if (choice == NULL || (choice->flags & ~UMF_RCU_WRITES) == 0)

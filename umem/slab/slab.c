@@ -125,7 +125,7 @@
 #include "umem/base/checker.h"
 #include "umem/slab/firewall.h"
 #include "vmem/heap.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -215,8 +215,6 @@ span_from_source(struct slab_store *store)
 	bool zeroed;
 	void *at;
 
-	if (store->is_quantum)
-		return vmem_slab_alloc(store->source, bytes);
 	if (store->source != NULL)
 		return vmem_xalloc(
 		    store->source, bytes, 0, 0, 0, NULL, NULL, VM_NOSLEEP);
@@ -249,10 +247,6 @@ span_free(struct slab_store *store, uintptr_t span)
 {
 	size_t bytes = store->layout.slab_bytes;
 
-	if (store->is_quantum) {
-		vmem_slab_free(store->source, (void *)span, bytes);
-		return;
-	}
 	if (store->source != NULL) {
 		vmem_xfree(store->source, (void *)span, bytes);
 		return;
@@ -537,18 +531,6 @@ slab_destroy_surplus(
 	}
 }
 
-/* The fullest of the slabs that are partly used, or NULL. */
-static struct slab *
-slab_partial_locked(struct slab_store *store)
-{
-	lock_assert_held(&store->lock);
-	for (unsigned i = 0; i < SLAB_BINS; i++)
-		if (!list_empty(&store->partial[i]))
-			return list_first(
-			    &store->partial[i], struct slab, link);
-	return NULL;
-}
-
 void
 slab_lock_counted(struct slab_store *store)
 {
@@ -583,39 +565,6 @@ slab_reap(struct slab_store *store, unsigned keep)
 	slab_sample_check_locked(store);
 	lock_release(&store->lock);
 	slab_surplus_end(store, surplus, keep);
-}
-
-/* Removes a slab after its source has taken over its chunks. */
-static void
-slab_give_up_locked(struct slab_store *store, struct slab *slab)
-{
-	lock_assert_held(&store->lock);
-	list_remove(&slab->link);
-	nslabs_add_locked(store, -1);
-	nused_add_locked(store, -(long)(store->layout.nchunks - slab->nfree));
-	slab_hash_remove_locked(store, slab);
-}
-
-void
-slab_dissolve(struct slab_store *store)
-{
-	struct slab *slab;
-
-	for (;;) {
-		lock_take(&store->lock);
-		slab = slab_partial_locked(store);
-		/* No other thread changes the bits: the gate is closed. */
-		if (slab != NULL &&
-		    vmem_slab_split(store->source, (void *)slab->span,
-			store->layout.chunk, slab->bits))
-			slab_give_up_locked(store, slab);
-		else
-			slab = NULL;
-		lock_release(&store->lock);
-		if (slab == NULL)
-			return;
-		desc_free(store, slab);
-	}
 }
 
 bool

@@ -114,7 +114,6 @@ struct slab_store {
 	bool has_guard_pages; /* [I] spans come from firewall.c */
 	bool is_annotated;    /* [I] a memory checker is told: checker.h */
 	bool is_unbacked;     /* [I] chunks are address space without memory */
-	bool is_quantum;      /* [I] of a quantum cache of the source */
 	bool is_type_stable;  /* [I] type-stable; see slab_retire.c */
 	uint32_t hash_size;   /* [a] power of two, or 0 */
 	const struct slab_owner *owner; /* [I] */
@@ -220,12 +219,6 @@ enum slab_fault slab_find_chunk(
  * a free of p.  Takes no lock unless the store has a source.
  */
 enum slab_fault slab_round_fault(struct slab_store *store, void *p);
-
-/*
- * Dissolves the partly used slabs of a quantum cache.  Their chunks in use
- * become segments of the arena.  The caller has closed the arena's gate.
- */
-void slab_dissolve(struct slab_store *store);
 
 /*
  * Releases empty slabs beyond keep.  A stable store keeps them and calls

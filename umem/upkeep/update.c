@@ -63,7 +63,7 @@
 #include "umem/upkeep/update_thread.h"
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
-#include "vmem/hooks.h"
+#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -321,53 +321,6 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	return true;
 }
 
-static vmem_t *reap_source; /* [worker] */
-
-/*
- * Does the cache keep memory of reap_source?  It may also do so in an arena
- * that imports from it.  A destructor is called for its own source only; see
- * umem_destructor_t.
- */
-static bool
-keeps_of_source(const struct umem_cache *cache)
-{
-	const vmem_t *source = cache->slabs.source;
-
-	umem_assert(reap_source != NULL);
-	if (source == NULL)
-		return false;
-	if (source == reap_source)
-		return !cache->slabs.is_quantum;
-	return cache->destruct == NULL &&
-	       vmem_imports_from(source, reap_source);
-}
-
-static bool
-reap_if_of_source(struct umem_cache *cache)
-{
-	if (!keeps_of_source(cache))
-		return false;
-	cache_reap(cache);
-	return true;
-}
-
-bool
-update_reclaim_source(vmem_t *source)
-{
-	int saved = errno;
-	bool any;
-
-	if (load_relaxed(&cache_nsourced) == 0)
-		return false;
-	if (!worker_begin())
-		return worker_await(RECLAIM_WAIT_NS);
-	reap_source = source;
-	any = cache_walk_as_worker(WALK_ALL, reap_if_of_source);
-	worker_end();
-	errno = saved;
-	return any;
-}
-
 static size_t trimmed; /* [worker] bytes */
 
 static bool
@@ -615,7 +568,6 @@ const struct cache_upkeep cache_upkeep = {
     .run = update_run,
     .enter = update_thread_enter,
     .leave = update_thread_leave,
-    .reclaim_source = update_reclaim_source,
 };
 
 public void
@@ -633,12 +585,6 @@ umem_reap(void)
 		cache_deferral.wake();
 	}
 	errno = saved;
-}
-
-public void
-vmem_reap(void)
-{
-	umem_reap();
 }
 
 public void

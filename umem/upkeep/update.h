@@ -43,13 +43,6 @@ void update_run(unsigned work);
 bool update_reclaim(size_t size, unsigned ntried, bool may_call);
 
 /*
- * Reaps the object caches with slabs from this arena: they release the memory
- * that they keep unused.  Quantum caches are left alone.  Returns true if the
- * caller is to try its request again.
- */
-bool update_reclaim_source(vmem_t *source);
-
-/*
  * Reclaims from every cache, then returns every free page to the kernel, also
  * the pages within partly used slabs.  Returns the bytes given to the kernel.
  */

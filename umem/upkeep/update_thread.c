@@ -97,7 +97,6 @@
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "umem/cache/worker.h"
-#include "vmem/hooks.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 

@@ -163,8 +163,7 @@ find_users(struct model *model, const struct report_options *options)
 	for (size_t i = 0; i < model->nslabs; i++) {
 		const struct cache *c = &model->caches[model->slabs[i].cache];
 
-		/* Quantum caches have parts of arenas. */
-		if ((c->flags & UMC_QCACHE) == 0 && is_named(options, c->name))
+		if (is_named(options, c->name))
 			count_slab(&model->slabs[i]);
 	}
 	for (size_t i = 0; i < model->nlarges; i++) {

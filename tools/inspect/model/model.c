@@ -134,7 +134,6 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .source = model_get(model, r, L_CACHE_SOURCE),
 	    .nchunks = (unsigned)model_get(model, r, L_CACHE_NCHUNKS),
 	    .class = (unsigned)model_get(model, r, L_CACHE_CLASS),
-	    .flags = (unsigned)model_get(model, r, L_CACHE_FLAGS),
 	    .debug = (unsigned)model_get(model, r, L_CACHE_DEBUG),
 	    .record_bytes = model_get(model, r, L_CACHE_RECORD_BYTES),
 	    .has_magazines = model_get(model, r, L_CACHE_HAS_MAGAZINES),

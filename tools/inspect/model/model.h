@@ -16,7 +16,6 @@ struct cache {
 	uint64_t source;  /* arena, 0: the heap */
 	unsigned nchunks; /* in a slab */
 	unsigned class;
-	unsigned flags;        /* UMC_* */
 	unsigned debug;        /* UMF_* */
 	uint64_t record_bytes; /* of a buffer; 0: not debugged */
 	bool has_magazines;

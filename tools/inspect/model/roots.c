@@ -261,8 +261,7 @@ skipped_ranges(struct model *model)
 		const struct cache *c = &model->caches[s->cache];
 
 		assert(c->source != 0);
-		if ((c->flags & UMC_QCACHE) == 0)
-			ranges_add(&out, s->span, c->slab_bytes);
+		ranges_add(&out, s->span, c->slab_bytes);
 	}
 	ranges_sort(&out);
 	return out;

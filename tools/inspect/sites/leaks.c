@@ -38,9 +38,6 @@
  *	The argument of a thread that is about to begin is in the library's
  *	memory, too.
  *
- * Blocks of quantum caches are never reported, because they may be parts of
- * arenas whose users only the library knows.
- *
  * Source: findleaks of libumem's mdb module, by its description.
  */
 #include <assert.h>
@@ -303,12 +300,6 @@ mark_root(struct model *model, const uint64_t *words, size_t n, uint64_t at,
 	}
 }
 
-static bool
-is_judged(const struct cache *c)
-{
-	return (c->flags & UMC_QCACHE) == 0;
-}
-
 static void
 prepare(struct model *model)
 {
@@ -424,9 +415,8 @@ leaks_each(struct model *model, leaks_func *f)
 		const struct cache *c = &model->caches[s->cache];
 
 		/* A program's arena may contain numbers, not addresses. */
-		if (is_judged(c) &&
-		    (c->source == 0 ||
-			target_mapping(model->target, s->span) != NULL))
+		if (c->source == 0 ||
+		    target_mapping(model->target, s->span) != NULL)
 			each_of_slab(model, s, f);
 	}
 }
