@@ -1,8 +1,8 @@
 /*
  * dump.c - texts about the library, for the program and for files
  *
- * The text of the figures comes from umem/stats/stats_text.c, the call sites
- * of samples from sample_text.c, and the list of options from option_report.c.
+ * The text of the figures comes from umem/stats/stats_text.c, that of the
+ * samples from sample_text.c, and the list of options from option_report.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,7 +39,10 @@ dump_help(void)
 	text_delete(text);
 }
 
-/* Returns the figures and the samples as one text, or NULL. */
+/*
+ * Returns the samples and the figures as one text, or NULL.  The samples come
+ * first, because pprof reads the first line.
+ */
 static struct text *
 dump_text_create(void)
 {
@@ -49,9 +52,9 @@ dump_text_create(void)
 	if (stats != NULL && samples != NULL)
 		text = text_create(stats->n + samples->n + 64);
 	if (text != NULL) {
+		text_append(text, samples);
 		text_line(text, "process %u\n", os_process_id());
 		text_append(text, stats);
-		text_append(text, samples);
 	}
 	text_delete(samples);
 	text_delete(stats);

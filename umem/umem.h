@@ -1067,8 +1067,8 @@ int umem_stats(struct umem_stats *out, size_t bytes);
 
 /* The reports of umem_dump(). */
 enum umem_dump_kind {
-	UMEM_DUMP_STATS,  /* the text of umem_metrics(), and the live samples
-			     of umem_sample() by call site */
+	UMEM_DUMP_STATS,  /* the live samples of umem_sample() as a heap
+			     profile, and the text of umem_metrics() */
 	UMEM_DUMP_OPTIONS /* all options and their values, as "umem options" */
 };
 
@@ -1084,11 +1084,10 @@ enum umem_dump_kind {
  *	ENOMEM	there is no memory for the text of the report
  *	an error of write(2); a part of the report may have been written
  *
- * UMEM_DUMP_STATS writes what UMEM_OPTIONS=stats writes at exit.  It lists the
- * 100 call sites with the most memory, and the sum of the others.  A frame is a
- * module and an address in its file, for "umem users FILE" or addr2line.  It
- * reads /proc/self/maps.  Other threads may allocate meanwhile; a lock that the
- * taking and freeing of samples needs is held for some microseconds at a time.
+ * UMEM_DUMP_STATS writes what UMEM_OPTIONS=stats writes at exit.  The heap
+ * profile is one that pprof reads, with the mappings of /proc/self/maps.  Other
+ * threads may allocate meanwhile; a lock that the taking and freeing of samples
+ * needs is held for some microseconds at a time.
  *
  * Any thread may call it at any time, but no signal handler, because it locks
  * the list of caches, or the samples, while it reads them.  It is no

@@ -595,7 +595,7 @@ os_readable(const void *at)
 }
 
 void *
-os_map_file(const char *path, uint64_t inode, size_t *bytes)
+os_map_file(const char *path, size_t *bytes)
 {
 	int fd = os_open(path);
 	long size = 0, at = -1;
@@ -603,8 +603,7 @@ os_map_file(const char *path, uint64_t inode, size_t *bytes)
 
 	if (fd < 0)
 		return NULL;
-	if (os_file_of(fd, &file) && file.is_regular &&
-	    (inode == 0 || inode == file.inode))
+	if (os_file_of(fd, &file) && file.is_regular)
 		size = kernel_call(SYS_lseek, fd, 0, SEEK_END, 0);
 	if (size > 0)
 		at = syscall6(SYS_mmap, 0, size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -145,9 +145,9 @@ bool os_readable(const void *at);
 
 /*
  * Map a regular file read-only and store its size.  os_unmap() unmaps it.
- * Returns NULL on failure, or if the file has another inode; 0: any.
+ * Returns NULL on failure.
  */
-void *os_map_file(const char *path, uint64_t inode, size_t *bytes);
+void *os_map_file(const char *path, size_t *bytes);
 
 /* Name a range in /proc/PID/maps if the kernel can; text is static. */
 void os_name(void *at, size_t bytes, const char *text);

@@ -103,21 +103,18 @@ START_TEST(each_report_is_written_whole)
 {
 	umem_cache_t *cache = umem_cache_create(
 	    "a \"name\" <x>\\", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
-	const char *samples;
+	static const char samples[] =
+	    "heap profile: 0: 0 [0: 0] @ heapprofile\nMAPPED_LIBRARIES:\n";
 
 	ck_assert_ptr_nonnull(umem_cache_alloc(cache, UMEM_DEFAULT));
 	ck_assert_ptr_nonnull(
 	    strstr(dumped(UMEM_DUMP_OPTIONS), "UMEM_LOGGING"));
 	ck_assert_ptr_nonnull(strstr(text, "  transaction[=size]\n"));
-	ck_assert_int_eq(strncmp(dumped(UMEM_DUMP_STATS), "process ", 8), 0);
+	ck_assert_ptr_eq(strstr(dumped(UMEM_DUMP_STATS), samples), text);
+	ck_assert_ptr_nonnull(strstr(text, "\nprocess "));
 	ck_assert_ptr_nonnull(strstr(text, "\numem_cache_live_objects{cache="
 					   "\"a _name_ _x__\",address=\"0x"));
-	samples = strstr(text, "\n# EOF\n");
-	ck_assert_ptr_nonnull(samples);
-	ck_assert_str_eq(samples,
-	    "\n# EOF\n"
-	    "samples: 0 so far, 0 not kept; sampling is off\n"
-	    "end of samples\n");
+	ck_assert_str_eq(text + strlen(text) - 7, "\n# EOF\n");
 }
 END_TEST
 
@@ -167,24 +164,18 @@ START_TEST(metrics_are_cut_as_by_snprintf)
 END_TEST
 
 /* A text that is full drops whole lines, but not its last ones. */
-START_TEST(lines_that_do_not_fit_are_counted)
+START_TEST(lines_that_do_not_fit_are_dropped)
 {
 	struct text *some = text_create(10);
-	struct message line = {.n = 0};
 
 	text_line(some, "%s\n", "12345");
 	text_line(some, "%s\n", "12345");
 	text_line(some, "123\n");
 	text_line(some, "\n");
-	ck_assert_uint_eq(some->ncut, 2);
 	text_begin_end(some);
-	text_pad_number(&line, 10, 4);
-	text_pad_number(&line, 123456, 2);
-	message_text(&line, "\n");
-	text_add(some, &line);
-	ck_assert_uint_eq(some->ncut, 2);
+	text_line(some, "%s\n", "12345678");
 	some->bytes[some->n] = '\0';
-	ck_assert_str_eq(some->bytes, "12345\n123\n  10123456\n");
+	ck_assert_str_eq(some->bytes, "12345\n123\n12345678\n");
 	text_delete(some);
 }
 END_TEST
@@ -203,7 +194,7 @@ dump_suite(void)
 	tcase_add_test(tc, options_have_the_values_of_now);
 	tcase_add_test(tc, a_report_that_cannot_be_written_is_an_error);
 	tcase_add_test(tc, metrics_are_cut_as_by_snprintf);
-	tcase_add_test(tc, lines_that_do_not_fit_are_counted);
+	tcase_add_test(tc, lines_that_do_not_fit_are_dropped);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -921,7 +921,7 @@ struct sum {
 };
 
 static void
-add_sample(const struct sample *s, void *arg)
+add_sample(struct sample *s, void *arg)
 {
 	struct sum *sum = arg;
 	double weight = (double)sample_weight(s->counted, s->mean);
@@ -936,7 +936,7 @@ sum_of_samples(void)
 {
 	struct sum sum = {0};
 
-	sample_each(sample_totals_read().nrecords, add_sample, &sum);
+	sample_each(add_sample, &sum);
 	return sum;
 }
 
@@ -960,8 +960,8 @@ START_TEST(too_many_samples_are_halved)
 	sum = sum_of_samples();
 	ck_assert_uint_le(sum.n, SAMPLES_MAX);
 	ck_assert_uint_ge(sum.n, SAMPLES_MAX / 4);
-	ck_assert_uint_ge(sample_totals_read().nhalved, 1);
-	ck_assert_uint_eq(sample_totals_read().nlost, 0);
+	ck_assert_uint_ge(sample_nhalved, 1);
+	ck_assert_uint_eq(sample_nlost, 0);
 	ck_assert_uint_gt(sampling.mean, 4096);
 	/* More than five times the deviation. */
 	ck_assert_double_lt(fabs(sum.bytes / bytes - 1), 0.05);
@@ -1318,7 +1318,7 @@ refill(void *arg)
 
 /* Is the record that of a block of the thread whose blocks have this size? */
 static void
-look_at_record(const struct sample *s, void *arg)
+look_at_record(struct sample *s, void *arg)
 {
 	uint64_t size = __atomic_load_n(&s->size, __ATOMIC_RELAXED);
 	unsigned *nlooked = arg;
@@ -1341,14 +1341,13 @@ START_TEST(records_are_whole_while_threads_refill_them)
 	for (uintptr_t i = 0; i < WORKERS; i++)
 		pthread_create(&thread[i], NULL, refill, (void *)i);
 	while (__atomic_load_n(&nended, __ATOMIC_RELAXED) < WORKERS)
-		sample_each(
-		    sample_totals_read().nrecords, look_at_record, &nlooked);
+		sample_each(look_at_record, &nlooked);
 	for (int i = 0; i < WORKERS; i++)
 		pthread_join(thread[i], NULL);
 	ck_assert_uint_eq(nwrong, 0);
 	ck_assert_uint_gt(nlooked, 0);
 	nlooked = 0;
-	sample_each(sample_totals_read().nrecords, look_at_record, &nlooked);
+	sample_each(look_at_record, &nlooked);
 	ck_assert_uint_eq(nlooked, 0);
 }
 END_TEST

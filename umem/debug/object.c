@@ -101,7 +101,7 @@ object_read_file(struct code_object *object, const struct program *p)
 	/* A filter may end a confined process for an open(). */
 	if (os_is_confined())
 		return;
-	file = os_map_file("/proc/self/exe", /* any */ 0, &bytes);
+	file = os_map_file("/proc/self/exe", &bytes);
 	if (file == NULL)
 		return;
 	s = file_eh_frame(file, bytes);
@@ -159,7 +159,8 @@ find_by_libc(uintptr_t pc, struct code_object *object)
 
 	if (_dl_find_object == NULL || _dl_find_object((void *)pc, &found) != 0)
 		return false;
-	*object = (struct code_object){.eh_frame_hdr = found.dlfo_eh_frame};
+	*object = (struct code_object){
+	    .start = found.dlfo_map_start, .eh_frame_hdr = found.dlfo_eh_frame};
 	if (found.dlfo_link_map != NULL) {
 		object->bias = found.dlfo_link_map->l_addr;
 		object->path = found.dlfo_link_map->l_name;

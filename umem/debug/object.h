@@ -11,6 +11,7 @@
 
 struct code_object {
 	const char *path;            /* "": the program; NULL: not known */
+	const char *start;           /* of its file in memory; path is not "" */
 	uintptr_t bias;              /* address minus address in the file */
 	const ElfW(Dyn) * dynamic;   /* its dynamic section; or NULL */
 	const uint8_t *eh_frame_hdr; /* NULL: there is none */

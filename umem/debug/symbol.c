@@ -10,7 +10,6 @@
 #include <elf.h>
 #include <link.h>
 
-#include "umem/debug/module.h"
 #include "umem/debug/object.h"
 #include "umem/debug/symbol.h"
 #include "vmem/os.h"
@@ -158,16 +157,34 @@ symbol_object(const void *p)
 	return string_path_base(object_path(&object));
 }
 
-/* Maps the file of an object, unless another file is at its path now. */
-static char *
-map_object(const char *path, uintptr_t address, size_t *bytes)
+/*
+ * Is this the file of the object?  Another one may be at its path now.  Their
+ * first pages have the place of the symbols, and mostly a build ID.
+ */
+static bool
+is_file_of(const struct code_object *object, const char *file, size_t bytes)
 {
-	uint64_t inode;
+	const char *start = object->start;
+	size_t n = bytes < os_page_size() ? bytes : os_page_size(), i = 0;
 
-	if (*path == '\0')
-		return os_map_file("/proc/self/exe", /* any */ 0, bytes);
-	inode = module_inode(address);
-	return inode == 0 ? NULL : os_map_file(path, inode, bytes);
+	while (i < n && file[i] == start[i])
+		i++;
+	return i == n;
+}
+
+/* Maps the file of an object; NULL: it is not there. */
+static char *
+map_object(const struct code_object *object, size_t *bytes)
+{
+	char *file;
+
+	if (*object->path == '\0')
+		return os_map_file("/proc/self/exe", bytes);
+	file = os_map_file(object->path, bytes);
+	if (file == NULL || is_file_of(object, file, *bytes))
+		return file;
+	os_unmap(file, align_up(*bytes, os_page_size()));
+	return NULL;
 }
 
 void
@@ -186,11 +203,10 @@ symbol_text(struct message *m, uintptr_t pc)
 		return;
 	}
 	at = pc - 1 - object.bias;
-	path = object.path;
 	dynamic_search(&object, at, &best);
 	/* A filter may end a confined process for an open(). */
 	if (best.name == NULL && !os_is_confined())
-		file = map_object(path, pc - 1, &bytes);
+		file = map_object(&object, &bytes);
 	if (file != NULL && file_table(file, bytes, &table))
 		table_search(&table, at, &best);
 	path = object_path(&object);

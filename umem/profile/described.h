@@ -7,9 +7,9 @@
 	V(SAMPLING, sampling)                                                  \
 	V(SAMPLES, samples)                                                    \
 	V(NSAMPLES, nsamples)                                                  \
-	V(NTAKEN, ntaken)                                                      \
-	V(NLOST, nlost)                                                        \
-	V(NHALVED, nhalved)                                                    \
+	V(NTAKEN, sample_ntaken)                                               \
+	V(NLOST, sample_nlost)                                                 \
+	V(NHALVED, sample_nhalved)                                             \
 	C(SAMPLES_MAX)                                                         \
 	C(SAMPLE_LIVE)                                                         \
 	C(SAMPLE_FREED)                                                        \

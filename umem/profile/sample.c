@@ -23,7 +23,7 @@
  *	The owner in the page map contains the number of its record.  The
  *	records are in a table of PAGE_MAP_SAMPLES, and refer to their stacks
  *	(sample_stack.c).  When the table is full, or there is no memory for a
- *	stack, no sample is taken, and nlost counts it.
+ *	stack, no sample is taken, and sample_nlost counts it.
  *	    A sample that fits into a unit uses a unit that its record keeps
  *	(sample_unit.c).  The memory of the unit is released when the sample is
  *	freed.  So a sample takes one small page for each page of its size, and
@@ -176,6 +176,8 @@
 struct sampling sampling;
 size_t sample_wanted;
 
+uint64_t sample_ntaken, sample_nlost, sample_nhalved; /* [a] */
+
 uint32_t sample_records_most = PAGE_MAP_SAMPLES - 1;
 
 static struct lock sample_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
@@ -187,9 +189,6 @@ static struct lock sample_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
 static struct sample **samples;
 static uint32_t nsamples;     /* [sample_lock] records created */
 static uint32_t free_records; /* [sample_lock] chain by next; 0: none */
-static uint64_t ntaken;       /* [a] samples, cumulative */
-static uint64_t nlost;        /* [a] samples not taken: no record or memory */
-static uint64_t nhalved;      /* [a] times that the samples were halved */
 static uint32_t nlive;        /* [a] records that are counted */
 static bool is_halving;       /* [a] a thread halves the samples */
 static uint32_t nwarm;        /* [a] records that are warm */
@@ -430,7 +429,7 @@ sample_publish(struct sample *s, size_t bytes)
 	add_relaxed(&nlive, 1);
 	store_release(&s->state, SAMPLE_LIVE);
 	page_map_enter_sample(s->span, bytes, s->block, s->index);
-	add_relaxed(&ntaken, 1);
+	add_relaxed(&sample_ntaken, 1);
 	probe_alloc(s);
 	return s->block;
 }
@@ -621,35 +620,20 @@ sample_take_unguarded(
 	return sample_publish(s, page_map_large_bytes(page_map_owner(span)));
 }
 
-struct sample_totals
-sample_totals_read(void)
+void
+sample_each(void (*visit)(struct sample *, void *arg), void *arg)
 {
-	struct sample_totals counts = {.ntaken = load_relaxed(&ntaken),
-	    .nlost = load_relaxed(&nlost),
-	    .nhalved = load_relaxed(&nhalved)};
+	bool is_last = false;
 
-	lock_take(&sample_lock);
-	counts.nrecords = nsamples;
-	lock_release(&sample_lock);
-	return counts;
-}
-
-/*
- * Calls visit for the live samples among the first n records, also for those
- * that do not count.
- */
-static void
-records_each(uint32_t n, void (*visit)(struct sample *, void *arg), void *arg)
-{
-	umem_assert(n < PAGE_MAP_SAMPLES);
-	for (uint32_t i = 1; i <= n;) {
+	for (uint32_t i = 1; !is_last;) {
 		uint32_t left = VISITED_AT_ONCE;
 
 		lock_take(&sample_lock);
-		umem_assert(n <= nsamples);
-		for (; i <= n && left != 0; i++, left--)
-			if (sample_state(samples[i]) == SAMPLE_LIVE)
+		for (; i <= nsamples && left != 0; i++, left--)
+			if (sample_state(samples[i]) == SAMPLE_LIVE &&
+			    load_relaxed(&samples[i]->is_counted) != 0)
 				visit(samples[i], arg);
+		is_last = i > nsamples;
 		lock_release(&sample_lock);
 	}
 }
@@ -658,8 +642,6 @@ static void
 record_halve(struct sample *s, void *unused)
 {
 	(void)unused;
-	if (load_relaxed(&s->is_counted) == 0)
-		return;
 	if (sample_count_keeps(s->counted, s->mean))
 		s->mean *= 2;
 	else
@@ -683,8 +665,8 @@ samples_halve(void)
 		__atomic_compare_exchange_n(&sampling.mean, &mean, 2 * mean,
 		    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 		sample_engine.choose_paths();
-		add_relaxed(&nhalved, 1);
-		records_each(sample_totals_read().nrecords, record_halve, NULL);
+		add_relaxed(&sample_nhalved, 1);
+		sample_each(record_halve, NULL);
 	}
 	store_release(&is_halving, false);
 }
@@ -701,7 +683,7 @@ sample_take(size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 	if (unlikely(load_relaxed(&nlive) >= SAMPLES_MAX))
 		samples_halve();
 	if (!heap_limit_has_room(size + os_page_size())) {
-		add_relaxed(&nlost, 1);
+		add_relaxed(&sample_nlost, 1);
 		return NULL;
 	}
 	if (sample_count_random() % GUARD_EVERY == 0)
@@ -709,7 +691,7 @@ sample_take(size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 	if (p == NULL)
 		p = sample_take_unguarded(size, align, cache, zeroed);
 	if (p == NULL)
-		add_relaxed(&nlost, 1);
+		add_relaxed(&sample_nlost, 1);
 	return p;
 }
 
@@ -724,7 +706,7 @@ sample_grown(void *block, size_t size)
 		return;
 	s = record_take();
 	if (s == NULL) {
-		add_relaxed(&nlost, 1);
+		add_relaxed(&sample_nlost, 1);
 		return;
 	}
 	record_fill(s, block, block, size, /* cache */ NULL);
@@ -1015,29 +997,6 @@ size_t
 sample_guarded_count(void)
 {
 	return load_relaxed(&nguarded);
-}
-
-struct visitor {
-	void (*visit)(const struct sample *, void *arg);
-	void *arg;
-};
-
-static void
-visit_counted(struct sample *s, void *arg)
-{
-	const struct visitor *visitor = arg;
-
-	if (load_relaxed(&s->is_counted) != 0)
-		visitor->visit(s, visitor->arg);
-}
-
-void
-sample_each(
-    uint32_t n, void (*visit)(const struct sample *, void *arg), void *arg)
-{
-	struct visitor visitor = {visit, arg};
-
-	records_each(n, visit_counted, &visitor);
 }
 
 static void

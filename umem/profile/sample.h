@@ -170,22 +170,17 @@ void *sample_resize_large(uint32_t index, size_t size);
  */
 void sample_grown(void *block, size_t size);
 
-struct sample_totals {
-	uint64_t ntaken;   /* samples so far */
-	uint64_t nlost;    /* samples not taken: no record or no memory */
-	uint64_t nhalved;  /* times that the samples were halved */
-	uint32_t nrecords; /* records so far, in use or free */
-};
-struct sample_totals sample_totals_read(void);
+extern hidden uint64_t sample_ntaken;  /* [a] samples so far */
+extern hidden uint64_t sample_nlost;   /* [a] not taken: no record or memory */
+extern hidden uint64_t sample_nhalved; /* [a] times that they were halved */
 
 /*
- * Calls visit for the live samples among the first n records, while other
- * threads may allocate and free.  visit is called with sample_lock held: it
- * must take no lock, must be short, must read the size as an atomic, and must
- * not read the addresses of the block; see sample.c.
+ * Calls visit for the live samples, while other threads may allocate and free.
+ * visit is called with sample_lock held: it must take no lock, must be short,
+ * must read the size as an atomic, and must not read the addresses of the
+ * block; see sample.c.
  */
-void sample_each(
-    uint32_t n, void (*visit)(const struct sample *, void *arg), void *arg);
+void sample_each(void (*visit)(struct sample *, void *arg), void *arg);
 
 /* Starts sampling if UMEM_OPTIONS asks for it; the last step of the start. */
 void sample_start(void);

@@ -3,16 +3,15 @@
  *
  * A program has many samples and few call sites, so each distinct stack is
  * stored once, in metadata memory: 64 frames for each of 32768 samples would be
- * 16 MiB.  A stack has the references of the records that have it, and of texts
- * that are being written.  It is freed with the last reference.  A record keeps
- * its references until it is filled again, so there are at most two stacks for
- * each record, and the table needs no limit of its own.  A sample for whose
- * stack there is no memory is not kept, like one without a record.
+ * 16 MiB.  A stack has the references of the records that have it, and is freed
+ * with the last one.  A record keeps its references until it is filled again,
+ * so there are at most two stacks for each record, and the table needs no limit
+ * of its own.  A sample for whose stack there is no memory is not kept, like
+ * one without a record.
  *
  * Locking: table_lock guards the buckets.  It is a leaf.  A search increases
  * nrefs with the lock held, and a thread decreases it with the lock held, so no
- * search finds a stack that is being freed.  sample_stack_hold() needs no lock,
- * because its caller has made sure of a reference that stays.
+ * search finds a stack that is being freed.
  *
  * Memory of a freed stack stays mapped (meta.c).  A handler of SIGSEGV that
  * reports a record while another thread refills it may therefore print wrong
@@ -139,13 +138,6 @@ sample_stack_take(void)
 		return stack;
 	stack = stack_create(hash, pcs, depth);
 	return stack == NULL ? NULL : stack_enter(stack);
-}
-
-void
-sample_stack_hold(struct sample_stack *stack)
-{
-	umem_assert(load_relaxed(&stack->nrefs) != 0);
-	add_relaxed(&stack->nrefs, 1);
 }
 
 void

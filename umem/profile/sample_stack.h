@@ -25,9 +25,6 @@ struct sample_stack {
  */
 struct sample_stack *sample_stack_take(void);
 
-/* Adds a reference to a stack that keeps another one meanwhile. */
-void sample_stack_hold(struct sample_stack *stack);
-
 /* Drops a reference; stack may be NULL. */
 void sample_stack_drop(struct sample_stack *stack);
 

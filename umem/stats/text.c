@@ -43,10 +43,8 @@ static void
 text_put(struct text *text, const char *bytes, size_t n)
 {
 	umem_assert(text->n <= text->most);
-	if (n > text->most - text->n) {
-		text->ncut++;
+	if (n > text->most - text->n)
 		return;
-	}
 	memcpy(text->bytes + text->n, bytes, n);
 	text->n += n;
 }
@@ -73,17 +71,4 @@ void
 text_append(struct text *text, const struct text *other)
 {
 	text_put(text, other->bytes, other->n);
-	text->ncut += other->ncut;
-}
-
-void
-text_pad_number(struct message *line, uint64_t value, size_t width)
-{
-	size_t ndigits = 1;
-
-	for (uint64_t rest = value; rest >= 10; rest /= 10)
-		ndigits++;
-	for (; ndigits < width; ndigits++)
-		message_text(line, " ");
-	message_dec(line, value);
 }

@@ -8,7 +8,6 @@
 struct text {
 	size_t n;      /* bytes so far */
 	size_t most;   /* bytes that it can hold now */
-	size_t ncut;   /* lines that did not fit */
 	size_t mapped; /* bytes of memory */
 	char bytes[];
 };
@@ -23,7 +22,7 @@ void text_delete(struct text *text);
 #define TEXT_END_BYTES 512
 void text_begin_end(struct text *text);
 
-/* Appends a line, or counts it as cut if it does not fit. */
+/* Appends a line if it fits. */
 void text_add(struct text *text, const struct message *line);
 
 /* Appends a line in the format of message_line(), which must end it. */
@@ -32,8 +31,5 @@ void text_line(struct text *text, const char *format, ...)
 
 /* Appends another text. */
 void text_append(struct text *text, const struct text *other);
-
-/* Appends a number, padded on the left, to a line. */
-void text_pad_number(struct message *line, uint64_t value, size_t width);
 
 #endif

@@ -1,8 +1,8 @@
 #!/bin/bash
-# umem_dump() and the file of UMEM_OPTIONS=stats have the call sites of the
-# samples, in a process whose threads allocate at full speed, while sampling is
-# switched on and off, and in its children.  addr2line names the
-# functions of the largest.
+# umem_dump() and the file of UMEM_OPTIONS=stats have the samples, in a process
+# whose threads allocate at full speed, while sampling is switched on and off,
+# and in its children.  addr2line names the functions with the most memory, by
+# the mappings in the file.
 # test timeout: 120
 set -u
 cat >main.c <<'END2'
@@ -126,7 +126,7 @@ umem_pid=
 trap '[ -z "$umem_pid" ] || kill -9 "$umem_pid"' EXIT
 
 bad() {
-	sed -n '/^samples: /,$p' "${file-out}" | tail -60
+	tail -60 "${file-out}"
 	tail -5 err
 	echo "$*"
 	exit 1
@@ -145,7 +145,7 @@ file=stats.$umem_pid
 for ((i = 1; i <= 20; i++)); do
 	echo >&9
 	for ((j = 0; j < 600 * ${TEST_TIME_FACTOR:-1}; j++)); do
-		n=$(grep -csx 'end of samples' "$file")
+		n=$(grep -csx '# EOF' "$file")
 		[ "${n:-0}" -lt $i ] || break
 		sleep 0.05
 	done
@@ -161,8 +161,8 @@ for each in stats.*; do
 	n=$(grep -c '^process ' "$each")
 	[ "$each" != "$file" ] || [ "$n" = 21 ] || bad "$n dumps"
 	[ "$each" = "$file" ] || [ "$n" = 2 ] || bad "$each has $n dumps"
-	for line in '^# EOF$' '^end of samples$' \
-	    '^samples: [0-9]* so far, [0-9]* not kept; '; do
+	for line in '^# EOF$' '^MAPPED_LIBRARIES:$' \
+	    '^heap profile: [0-9]*: [0-9]* [[].*[]] @ heapprofile$'; do
 		[ "$(grep -c "$line" "$each")" = "$n" ] ||
 		    bad "$each has not $n lines '$line'"
 	done
@@ -172,33 +172,33 @@ done
 python3 - "$file" <<'END2' || bad "$file"
 import re, subprocess, sys
 
-rows = []
-modules = {}
+rows, mappings = {}, []
 for line in open(sys.argv[1]):
-    if line.startswith("process "):
-        rows, modules = [], {}
-    elif re.match(r"( +\d+){5}\n$", line):
-        rows.append(([int(word) for word in line.split()], []))
-    elif line.startswith("\t"):
-        rows[-1][1].append(line.strip())
-    elif line.startswith("module "):
-        name, path, id = re.match(
-            r"module (.*): (/.*), linked at 0x[0-9a-f]+, build ID "
-            "([0-9a-f]+)$", line).groups()
-        modules[name] = path
-assert len(rows) >= 2, rows
-for row, n, size, name in zip(
-        rows, (20000, 50), (200, 20000), ("keep_many", "keep_few")):
-    (bytes, blocks, nsamples, newest, oldest), frames = row
-    module, at = frames[0].split("+")
+    row = re.match(r"(\d+): (\d+) \[\1: \2\] @((?: 0x[0-9a-f]+)*)$", line)
+    mapping = re.match(
+        "([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) [^/]*(/.*)", line)
+    if line.startswith("heap profile: "):
+        rows, mappings = {}, []
+    elif row:
+        stack = [int(word, 16) for word in row[3].split()]
+        sums = rows.setdefault(stack[0], [0, 0, 0])
+        for i, n in enumerate((int(row[2]), int(row[1]), 1)):
+            sums[i] += n
+    elif mapping:
+        mappings.append([int(mapping[i], 16) for i in (1, 2, 3)] + [mapping[4]])
+largest = sorted(rows, key=rows.get, reverse=True)
+assert len(largest) >= 2, rows
+for at, n, size, name in zip(
+        largest, (20000, 50), (200, 20000), ("keep_many", "keep_few")):
     # The address is that behind the call.
+    start, end, offset, path = [m for m in mappings if m[0] < at <= m[1]][0]
     named = subprocess.run(
-        ["addr2line", "-f", "-e", modules[module], hex(int(at, 16) - 1)],
+        ["addr2line", "-f", "-e", path, hex(at - 1 - start + offset)],
         stdout=subprocess.PIPE, text=True).stdout
-    assert named.split("\n")[0] == name, (row, named)
-    # Five times the deviation of so many samples.
+    assert named.split("\n")[0] == name, (path, named)
+    bytes, blocks, nsamples = rows[at]
+    # Five times the deviation of so many samples, and of the rounding.
     near = 5 / nsamples ** 0.5
-    assert abs(bytes / (n * size) - 1) < near, row
-    assert abs(blocks / n - 1) < near, row
-    assert newest <= oldest < 3600, row
+    assert abs(bytes / (n * size) - 1) < near, rows[at]
+    assert abs(blocks / n - 1) < near + 0.5 * nsamples / blocks, rows[at]
 END2
