@@ -582,7 +582,6 @@ umem_reap(void)
 	} else if (worker_begin()) {
 		reap_all();
 		worker_end();
-		cache_deferral.wake();
 	}
 	errno = saved;
 }
@@ -594,6 +593,5 @@ umem_cache_reap_now(umem_cache_t *cache)
 
 	call_reclaim(cache);
 	cache_reap(cache);
-	cache_deferral.wake();
 	errno = saved;
 }
