@@ -27,7 +27,6 @@
 #include "umem/malloc/nofail.h"
 #include "umem/profile/sample.h"
 #include "umem/rcu/defer.h"
-#include "umem/upkeep/pressure.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "vmem/describe.h"
@@ -82,7 +81,6 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(MODE, options.mode)                                                  \
 	T(MTBF_INTERVAL, mtbf_interval)                                        \
 	T(POLICY, options.policy)                                              \
-	T(PRESSURE_IS_WATCHED, pressure_is_watched)                            \
 	T(QUIET, options.quiet)                                                \
 	T(SAMPLE_WANTED, sample_wanted)                                        \
 	T(STATS_PATH, stats_path)                                              \
@@ -221,14 +219,6 @@ const struct option option_table[] = {
 	.target = TARGET_MAGAZINE_BYTES_MAX,
 	.initial = 64 * KIB,
 	.help = "unit of the memory in magazines",
-    },
-    {
-	.name = "memory_pressure",
-	.type = OPTION_FLAG,
-	.implied = true,
-	.is_live = true,
-	.target = TARGET_PRESSURE_IS_WATCHED,
-	.help = "release unused memory when the kernel runs short of it",
     },
     {
 	.name = "messages",

@@ -128,9 +128,8 @@ typedef void umem_destructor_t(void *buf, void *priv);
  *
  * The library calls it for a request that finds no memory or is beyond the
  * hard limit, by umem_reap(), umem_cache_reap_now() and malloc_trim(), and,
- * if it has an upkeep thread, when the heap stays above the soft limit or
- * the kernel reports memory pressure (the options hard_limit, soft_limit and
- * memory_pressure).
+ * if it has an upkeep thread, when the heap stays above the soft limit (the
+ * options hard_limit and soft_limit).
  *
  * For one request, the library calls it again as long as each call frees
  * memory, up to 1000 times.  It may allocate and free, take locks of the
@@ -1032,7 +1031,7 @@ struct umem_stats {
 	size_t ncaches;         /* number of caches, size classes included */
 	uint64_t nfailures;     /* allocations that failed */
 	size_t soft_limit_bytes; /* limit on heap_bytes; 0: none */
-	uint64_t nsoft_limit;    /* releases for it or memory_pressure */
+	uint64_t nsoft_limit;    /* releases because of it */
 	size_t hard_limit_bytes; /* limit on limited_bytes; 0: none */
 	uint64_t nhard_limit;    /* allocations that failed because of it */
 	size_t limited_bytes;    /* heap_bytes, and memory that the program gets
@@ -1125,9 +1124,9 @@ ssize_t umem_metrics(char *buffer, size_t bytes);
  * bytes	size of old; 64 are enough for any option but a path
  *
  * The following options can change while the program runs: depot_bytes,
- * hard_limit, huge_pages, memory_pressure, messages, rcu_budget, rcu_delay,
- * reap_interval, sample and soft_limit of UMEM_OPTIONS, checknull and noabort
- * of UMEM_DEBUG.  The library applies a new value at its next use.  A depot
+ * hard_limit, huge_pages, messages, rcu_budget, rcu_delay, reap_interval,
+ * sample and soft_limit of UMEM_OPTIONS, checknull and noabort of UMEM_DEBUG.
+ * The library applies a new value at its next use.  A depot
  * that is already larger than a new depot_bytes keeps its size.
  *
  * Returns 0, or -1 with errno set, and then changes nothing:

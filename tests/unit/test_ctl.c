@@ -142,7 +142,7 @@ START_TEST(live_options_are_numbers_words_or_flags_with_a_variable)
 		ck_assert_int_ne(option->type, OPTION_PATH);
 		ck_assert_uint_eq(option->checks, 0);
 	}
-	ck_assert_uint_eq(nlive, 12);
+	ck_assert_uint_eq(nlive, 11);
 }
 END_TEST
 

@@ -125,29 +125,6 @@ START_TEST(a_heap_that_stays_above_the_limit_is_left_alone)
 }
 END_TEST
 
-START_TEST(under_pressure_the_memory_of_now_is_the_limit)
-{
-	stay_here();
-	leave_dirty(16 * MIB);
-	ck_assert(worker_begin());
-	ck_assert(!soft_limit_is_due());
-	soft_limit_under_pressure(true);
-	ck_assert(soft_limit_is_due());
-	ck_assert(soft_limit_release(SIZE_MAX));
-	ck_assert_uint_lt(heap_dirty(), 16 * MIB);
-	ck_assert_uint_gt(heap_dirty(), 8 * MIB);
-	soft_limit_under_pressure(false);
-	leave_dirty(16 * MIB);
-	ck_assert(!soft_limit_is_due());
-	/* The lesser of the two counts. */
-	heap_limits.soft = 8 * MIB;
-	soft_limit_under_pressure(true);
-	ck_assert(soft_limit_release(SIZE_MAX));
-	ck_assert_uint_le(heap_dirty(), 8 * MIB);
-	worker_end();
-}
-END_TEST
-
 Suite *
 soft_limit_suite(void)
 {
@@ -157,6 +134,5 @@ soft_limit_suite(void)
 	suite_add_tcase(s, c);
 	tcase_add_test(c, each_level_is_released_after_the_one_that_is_cheaper);
 	tcase_add_test(c, a_heap_that_stays_above_the_limit_is_left_alone);
-	tcase_add_test(c, under_pressure_the_memory_of_now_is_the_limit);
 	return s;
 }

@@ -227,35 +227,3 @@ cgroup_cpu_quota(unsigned ncpus)
 	each_group("cpu", take_quota, &ncpus);
 	return ncpus;
 }
-
-/* The first line ends in "total=N"; it says when some thread waited. */
-static bool
-parse_stalls(const char *text, uint64_t *total_us)
-{
-	const char *at = text + string_span(text, "\n");
-
-	while (at > text && at[-1] != '=')
-		at--;
-	return at > text && take_number(&at, total_us);
-}
-
-/* The first group that has the file counts. */
-static bool
-take_stalls(struct group *group, void *arg)
-{
-	char *text = arg;
-
-	return !group->is_version2 ||
-	       !group_read(group, "/memory.pressure", text);
-}
-
-bool
-cgroup_memory_stalls(uint64_t *total_us)
-{
-	char text[TEXT_BYTES] = "";
-
-	each_group("memory", take_stalls, text);
-	return parse_stalls(text, total_us) ||
-	       (read_text("/proc/pressure/memory", text, sizeof(text)) &&
-		   parse_stalls(text, total_us));
-}

@@ -18,11 +18,4 @@ size_t cgroup_memory_limit(void);
  */
 unsigned cgroup_cpu_quota(unsigned ncpus);
 
-/*
- * Stores how long threads of the process's cgroup have waited for memory so
- * far, in microseconds, or threads of the machine if the group has no such
- * file.  Returns false if the kernel does not tell.
- */
-bool cgroup_memory_stalls(uint64_t *total_us);
-
 #endif

@@ -59,7 +59,6 @@
 
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_walk.h"
-#include "umem/upkeep/pressure.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/soft_limit.h"
 #include "umem/cache/worker.h"
@@ -134,12 +133,10 @@ unsigned
 reclaim_page_pressure(void)
 {
 	size_t dirty = heap_dirty();
-	unsigned idle;
 
 	if (soft_limit_is_exceeded())
 		return RECLAIM_PRESSURE_MAX;
-	idle = reclaim_pressure(dirty + hole_bytes(), dirty + heap_used());
-	return idle > pressure_level() ? idle : pressure_level();
+	return reclaim_pressure(dirty + hole_bytes(), dirty + heap_used());
 }
 
 static bool

@@ -31,8 +31,8 @@ unsigned reclaim_pressure(size_t idle, size_t bytes);
 unsigned reclaim_dirty_pressure(void);
 
 /*
- * The pressure of dirty pages and free pages in slabs, of the soft limit and of
- * the kernel.  Takes locks.
+ * The pressure of dirty pages and free pages in slabs, and of the soft limit.
+ * Takes locks.
  */
 unsigned reclaim_page_pressure(void);
 

@@ -12,11 +12,6 @@
  *	whose slabs cannot be destroyed without a call of the program.  The
  *	release ends as soon as the heap is 1/HEAP_SPARE_PART below the limit.
  *
- * Pressure
- *	While the kernel reports the most memory pressure (pressure.c), the
- *	limit is 1/HEAP_SPARE_PART below the memory that the heap had at the
- *	last update, if that is less.
- *
  * Hysteresis
  *	A release that leaves the heap above the limit has released all idle
  *	memory that it could.  Therefore the next one is due when the heap has
@@ -39,16 +34,11 @@ static size_t due_limit seldom_used; /* [a] the limit for which these are */
 static size_t due_bytes seldom_used; /* [a] */
 static size_t due_idle seldom_used;  /* [a] */
 
-static size_t pressure_limit seldom_used; /* [a] 0: none */
-
-/* The lesser of the option and of the limit under pressure; 0: none. */
+/* Returns the option; 0: there is no limit. */
 static size_t
 limit_get(void)
 {
-	size_t soft = load_relaxed(&heap_limits.soft);
-	size_t other = load_relaxed(&pressure_limit);
-
-	return soft == 0 || (other != 0 && other < soft) ? other : soft;
+	return load_relaxed(&heap_limits.soft);
 }
 
 /* The heap's memory that is not returned to the kernel; takes a lock. */
@@ -58,15 +48,6 @@ memory_now(void)
 	size_t held = heap_held(), purged = page_purge_bytes();
 
 	return held > purged ? held - purged : 0;
-}
-
-void
-soft_limit_under_pressure(bool is_limit)
-{
-	size_t now = is_limit ? memory_now() : 0;
-
-	umem_assert(worker_is_self());
-	store_relaxed(&pressure_limit, now - now / HEAP_SPARE_PART);
 }
 
 bool

@@ -10,13 +10,6 @@
 /* Does the heap exceed the soft limit?  Takes a lock if there is a limit. */
 bool soft_limit_is_exceeded(void);
 
-/*
- * Until the next call, the limit is a little less than the memory that the heap
- * has now, if that is less than the option; or only the option counts again.
- * Only the worker may call it.
- */
-void soft_limit_under_pressure(bool is_limit);
-
 /* Is a release due?  Takes a lock if there is a limit. */
 bool soft_limit_is_due(void);
 

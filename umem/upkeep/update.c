@@ -55,7 +55,6 @@
 #include "umem/cache/cache_hooks.h"
 #include "umem/cache/cache_walk.h"
 #include "umem/base/ready.h"
-#include "umem/upkeep/pressure.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/snapshot.h"
 #include "umem/upkeep/soft_limit.h"
@@ -212,7 +211,6 @@ update_memory(bool (*update)(struct umem_cache *), size_t limit)
 	bool busy;
 
 	umem_assert(worker_is_self());
-	pressure_read(os_now_ns());
 	age_ns = reclaim_age(RECLAIM_AGE_NS, reclaim_page_pressure());
 	purge_updates = age_in_updates(age_ns);
 	purge_left = limit;

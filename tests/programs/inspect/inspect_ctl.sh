@@ -69,7 +69,7 @@ says 0 'noabort=yes' ctl $pid noabort
 says 0 'Debugging:      noabort' status $pid
 
 "$umem" ctl $pid >all || fail "ctl"
-[ "$(wc -l <all)" = 13 ] || fail "$(cat all)"
+[ "$(wc -l <all)" = 12 ] || fail "$(cat all)"
 grep -qx 'depot_bytes  *1m  *16m' all || fail "$(cat all)"
 "$umem" ctl --json $pid | python3 -c 'import json, sys
 assert json.load(sys.stdin)["huge_pages"] == "no"' || fail "json"

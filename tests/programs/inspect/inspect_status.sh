@@ -61,7 +61,7 @@ END2
 "$CC" -fno-builtin -o main main.c -pthread
 start env UMEM_LOGGING=transaction=1m,contents=1m,fail=1m,slab=1m \
     UMEM_DEBUG='default:umem_alloc_64*;guards,contents=100:umem_alloc_96,umem_alloc_128;noabort' \
-    UMEM_OPTIONS=sample=16k,soft_limit=1g,hard_limit=2g,depot_bytes=4m,memory_pressure,huge_pages=always \
+    UMEM_OPTIONS=sample=16k,soft_limit=1g,hard_limit=2g,depot_bytes=4m,huge_pages=always \
     ./main
 expect 0 . status "$pid"
 if awk 'length > 80' said | grep .; then

@@ -111,7 +111,7 @@ for my $v (sort keys %page) {
 		$bad = 1;
 	}
 }
-if ($n < 40) {
+if ($n < 30) {
 	print "umem options lists $n options only\n";
 	$bad = 1;
 }
