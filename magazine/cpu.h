@@ -20,7 +20,7 @@ struct cpu_layer {
 	unsigned nrun;    /* CPUs that could run the process at start */
 	unsigned nquota;  /* at most nrun: as many as its quota of time is */
 	unsigned nused;   /* [a] only blocks 0 .. nused - 1 can be in use */
-	uint32_t ticks;   /* [a] pushes on a CPU for each tick */
+	uint32_t tick_pushes; /* [a] pushes on a CPU for each tick */
 };
 
 extern hidden struct cpu_layer cpu_layer;
@@ -157,13 +157,13 @@ size_t cpu_rounds_estimate(struct cpu_hot *hot);
 /*
  * Maintenance countdown.  Each push that takes the slow path calls
  * cpu_ticked().  npushes is the number of pushes that no section has counted.
- * Returns true for a tick: cpu_layer.ticks pushes have occurred on this CPU
- * since the last one.
+ * Returns true for a tick: cpu_layer.tick_pushes pushes have occurred on this
+ * CPU since the last one.
  */
 bool cpu_ticked(const struct cpu_owned *owned, uint32_t npushes);
 
-/* Set cpu_layer.ticks, and shorten countdowns that are longer. */
-void cpu_set_ticks(uint32_t n);
+/* Set cpu_layer.tick_pushes, and shorten countdowns that are longer. */
+void cpu_set_tick_pushes(uint32_t n);
 
 /*
  * For the atfork handlers: between these two calls no thread owns a header, and

@@ -2,7 +2,7 @@
  * cpu_inner.h - declarations that the files of headers share; see cpu.c
  *
  * cpu_region.c has the memory of the headers, cpu_drain.c empties the headers
- * of other CPUs, cpu_ticks.c counts pushes, cpu_fork.c waits for owners.
+ * of other CPUs, cpu_pushes.c counts pushes, cpu_fork.c waits for owners.
  */
 #ifndef MAGAZINE_CPU_INNER_H
 #define MAGAZINE_CPU_INNER_H
@@ -82,13 +82,13 @@ is_committed(const struct cpu_hot *hot, unsigned cpu)
 {
 	struct cpu_hot *none = (void *)cpu_layer.blocks;
 
-	/* Acquire; pairs with the release in cpu_ticks_start(). */
+	/* Acquire; pairs with the release in cpu_pushes_start(). */
 	return (uintptr_t)hot - (uintptr_t)none < CPU_BLOCK &&
 	       load_acquire(&hot_of(none, cpu)->bottom) != 0;
 }
 
 /* Start the push counter of a CPU, whose block has just got memory. */
-void cpu_ticks_start(struct cpu_hot *none);
+void cpu_pushes_start(struct cpu_hot *none);
 
 extern hidden uint32_t cpu_fork_gate; /* [a] 1: a fork() is in progress */
 

@@ -9,8 +9,8 @@
  * to it.
  *
  * Header 0 is never opened.  Its bottom refuses every operation, so that its
- * top can serve as the push counter of the block (ticks).  The counter is at
- * the start of a page, where few rounds of magazines are.  Otherwise loads of
+ * top can serve as the push counter of the block.  The counter is at the start
+ * of a page, where few rounds of magazines are.  Otherwise loads of
  * rounds could wait for the store to the counter: a CPU treats a load as
  * dependent on an earlier store if the last 12 bits of their addresses are
  * equal.
@@ -65,7 +65,7 @@ struct cpu_guard {
  * In header 0, the push counter: pushes on this CPU until one is forced into
  * the slow path.
  */
-#define CPU_TICKS_AT offsetof(struct cpu_hot, top)
+#define CPU_PUSHES_AT offsetof(struct cpu_hot, top)
 
 #define CPU_CLAIMED   ((uintptr_t)INT64_MIN)
 #define CPU_NO_BOTTOM ((uintptr_t)INT64_MAX)
@@ -97,7 +97,7 @@ struct cpu_cold {
 			uint32_t nrefills;  /* loaded ones from the slabs */
 			uint32_t nreceived; /* rounds loaded, modulo 2^32 */
 		};
-		/* In header 0, which has no magazines; see cpu_ticks.c. */
+		/* In header 0, which has no magazines; see cpu_pushes.c. */
 		struct push_counter {
 			uint32_t left[COUNTED_EVENTS]; /* [a] */
 		} pushes;

@@ -16,7 +16,7 @@
  * time, because nobody has seen the first result.
  *
  * When rounds are decided
- *	push by a section	The push counter (cpu_ticks.c) forces one push
+ *	push by a section	The push counter (cpu_pushes.c) forces one push
  *				in about CANDIDATE_EVERY into the slow path: a
  *				candidate.  Its round is marked with the
  *				probability p * CANDIDATE_EVERY.  If it is not,

@@ -255,7 +255,7 @@ block_commit_locked(struct region *region, unsigned cpu)
 		if (region->guard[i].bound != 0)
 			guard_write(region, cpu, i);
 	if (region == cpu_regions)
-		cpu_ticks_start(hot_of(header_hot(region, 0), cpu));
+		cpu_pushes_start(hot_of(header_hot(region, 0), cpu));
 	/* Release: pairs with the load in block_commit(). */
 	store_release(&region->committed[cpu], 1);
 	account_add(&account.tables, CPU_BLOCK);
@@ -313,7 +313,7 @@ cpu_start(enum rseq_owner wanted, unsigned concurrency)
 	if (small && !regions_start_small())
 		return false;
 	cpu_layer.nwanted = cpu_layer.nslots;
-	cpu_layer.ticks = INT32_MAX;
+	cpu_layer.tick_pushes = INT32_MAX;
 	if (concurrency != 0 && concurrency < cpu_layer.nslots)
 		cpu_layer.nwanted = concurrency;
 	cpu_layer.nrun = os_cpus_allowed();

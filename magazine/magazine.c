@@ -255,8 +255,8 @@ note_moved(struct magazine_layer *layer, const struct cpu_cold *cold)
 {
 	uint32_t nmoved = cold->nloads + cold->nunloads - cold->moved_at_update;
 
-	if (unlikely(nmoved % SIZES_FLOW_STEP == 0))
-		sizes_flow(layer, nmoved);
+	if (unlikely(nmoved % SIZES_EXCHANGES_STEP == 0))
+		sizes_exchanged(layer, nmoved);
 }
 
 /*

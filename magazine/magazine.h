@@ -19,7 +19,7 @@ struct magazine_layer {
 	uint32_t object_bytes; /* [I] */
 	uint16_t rounds_base;  /* [I] capacity that takes no budget */
 	uint16_t rounds_most;  /* [I] largest capacity */
-	uint8_t flowed;     /* [a] 1: sustained traffic since the last update */
+	uint8_t is_busy;    /* [a] 1: sustained traffic since the last update */
 	uint8_t overflowed; /* [a] 1: a surplus was flushed since a refill */
 	uint16_t nshards;   /* [I] shards of the depot; 0: no layer */
 	uint16_t shard_cpus; /* [I] CPUs that share a shard */

@@ -7,7 +7,7 @@
  * runs on that CPU during a section that commits.  Therefore all data of the
  * CPU that the section has read is still valid when its last store executes.
  * Every section here ends with a single 8-byte store, the commit.  Except for a
- * push counter (ticks), its earlier stores go to memory that no thread reads
+ * push counter (pushes), its earlier stores go to memory that no thread reads
  * before the commit.
  *
  * CPU number
@@ -46,12 +46,12 @@
  *	if t >= h->limit (unsigned) return RSEQ_MISS
  *	if [t - 8] or [t - 16] == object return RSEQ_MISS
  *						(freed twice, perhaps)
- *	block->ticks -= 1; if block->ticks < 0 return RSEQ_MISS
+ *	block->pushes -= 1; if block->pushes < 0 return RSEQ_MISS
  *	store object, [t]
  *	commit: store t + 8, h->top
  *
- *	A restart decrements ticks twice, which is harmless.  The section
- *	decrements ticks after the comparison with limit, because a block
+ *	A restart decrements pushes twice, which is harmless.  The section
+ *	decrements pushes after the comparison with limit, because a block
  *	without memory has limit 0 and must not be written.  It may store the
  *	object as soon as it knows that there is room, because no section reads
  *	above top.
@@ -74,7 +74,7 @@
  *	as rseq_push() up to the load of top, then
  *	if t >= h->limit or t + 8n > h->limit (unsigned) return RSEQ_MISS
  *	if [t - 8] or [t - 16] == objects[0] return RSEQ_MISS
- *	block->ticks -= n; if block->ticks < 0 return RSEQ_MISS
+ *	block->pushes -= n; if block->pushes < 0 return RSEQ_MISS
  *	copy the n words of objects to t and above
  *	commit: store t + 8n, h->top
  *

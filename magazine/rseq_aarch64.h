@@ -107,9 +107,9 @@ rseq_kernel_is_reliable(void)
 	"ldr %[word], [%[t], #-16]\n\t"				\
 	"cmp %[word], %[object]\n\t"					\
 	"b.eq %l[missed]\n\t"						\
-	"ldr %w[word], [%[block], %[ticks]]\n\t"			\
+	"ldr %w[word], [%[block], %[pushes]]\n\t"			\
 	"subs %w[word], %w[word], #1\n\t"				\
-	"str %w[word], [%[block], %[ticks]]\n\t"			\
+	"str %w[word], [%[block], %[pushes]]\n\t"			\
 	"b.mi %l[missed]\n\t"						\
 	"str %[object], [%[t]], #8\n\t"				\
 	"str %[t], [%[h]]\n\t"
@@ -179,7 +179,7 @@ rseq_push(const struct rseq_place *place, uintptr_t at, void *object)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
 	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [object] "r" (object),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;
@@ -213,7 +213,7 @@ rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
 	    : [cs] "r" (RSEQ_AT(place->cs)),
 	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [object] "r" (object),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;
@@ -293,9 +293,9 @@ rseq_push_many(const struct rseq_place *place, uintptr_t at,
 	    "ldr %[word], [%[t], #-16]\n\t"
 	    "cmp %[word], %[i]\n\t"
 	    "b.eq %l[missed]\n\t"
-	    "ldr %w[word], [%[block], %[ticks]]\n\t"
+	    "ldr %w[word], [%[block], %[pushes]]\n\t"
 	    "subs %w[word], %w[word], %w[n]\n\t"
-	    "str %w[word], [%[block], %[ticks]]\n\t"
+	    "str %w[word], [%[block], %[pushes]]\n\t"
 	    "b.mi %l[missed]\n\t"
 	    "mov %[i], %[n]\n\t"
 	    RSEQ_COPY("%[objects]", "%[t]")
@@ -307,7 +307,7 @@ rseq_push_many(const struct rseq_place *place, uintptr_t at,
 	    : [cs] "r" (RSEQ_AT(place->cs)),
 	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [objects] "r" (objects), [n] "r" (n),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;

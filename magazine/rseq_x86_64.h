@@ -18,9 +18,10 @@
  * top, where nobody reads it if the push misses.  A pop that follows then gets
  * the object without waiting for the address of the store: 5.8 ns for a pair
  * instead of 8.7 ns on Emerald Rapids if the store comes before the decrement
- * of ticks, at any alignment of the code; and if it comes before the compares,
- * too, 200 to 2000 allocations and then as many frees take 0.97 of the time
- * (geometric mean of the minima of tests/bench/micro, 7 rounds in turn).
+ * of the counter, at any alignment of the code; and if it comes before the
+ * compares, too, 200 to 2000 allocations and then as many frees take 0.97 of
+ * the time (geometric mean of the minima of tests/bench/micro, 7 rounds in
+ * turn).
  *
  * Without the decrement, free() has 32 instructions, and those batches take
  * 0.88 of the time, but a pair of 16 to 1000 bytes takes 9.3 ns instead of 5.9,
@@ -72,7 +73,7 @@ rseq_kernel_is_reliable(void)
 	"je %l[missed]\n\t"						\
 	"cmpq %[object], -16(%[t])\n\t"				\
 	"je %l[missed]\n\t"						\
-	"subl $1, %c[ticks](%[h])\n\t"					\
+	"subl $1, %c[pushes](%[h])\n\t"					\
 	"js %l[missed]\n\t"						\
 	"addq $8, %[t]\n\t"						\
 	"movq %[t], (%[h],%[at])\n\t"
@@ -140,7 +141,7 @@ rseq_push(const struct rseq_place *place, uintptr_t at, void *object)
 	    : [t] "=&r" (t), [h] "+&r" (h)
 	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
 	      [object] "r" (object), [shift] "i" (CPU_BLOCK_SHIFT),
-	      [ticks] "i" (CPU_TICKS_AT)
+	      [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;
@@ -170,7 +171,7 @@ rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
 	    : [t] "=&r" (t), [h] "+&r" (h), [x] "+&r" (x)
 	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
 	      [object] "r" (object), [shift] "i" (CPU_BLOCK_SHIFT),
-	      [ticks] "i" (CPU_TICKS_AT)
+	      [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;
@@ -260,7 +261,7 @@ rseq_push_many(const struct rseq_place *place, uintptr_t at,
 	    "je %l[missed]\n\t"
 	    "cmpq %[word], -16(%[t])\n\t"
 	    "je %l[missed]\n\t"
-	    "subl %k[n], %c[ticks](%[h])\n\t"
+	    "subl %k[n], %c[pushes](%[h])\n\t"
 	    "js %l[missed]\n\t"
 	    "movq %[n], %[i]\n\t"
 	    RSEQ_COPY("%[objects]", "%[t]")
@@ -270,7 +271,7 @@ rseq_push_many(const struct rseq_place *place, uintptr_t at,
 	    : [t] "=&r" (t), [h] "+&r" (h), [word] "=&r" (word), [i] "=&r" (i)
 	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
 	      [objects] "r" (objects), [n] "r" (n),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc", "xmm0"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;

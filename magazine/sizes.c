@@ -8,23 +8,24 @@
  *	BASE_ROUNDS, and BASE_BYTES bytes of them, but two rounds in any case.
  *
  *	Beyond the base, magazines take bytes from the budget of a CPU, which
- *	all caches share: CPU_BYTES.  The magazines of a cache grow one step if
- *	a CPU has exchanged FLOW magazines of it since the last growth, or since
- *	the last update: sustained traffic, for which larger magazines avoid
- *	exchanges, with the depot or with the slabs.  CPUs that wait for the
- *	locks of these exchange magazines, too.  A bulk request that is larger
- *	than a magazine makes them grow one step at once.
+ *	all caches share: CPU_BUDGET_BYTES.  The magazines of a cache grow one
+ *	step if a CPU has exchanged GROWTH_EXCHANGES magazines of it since the
+ *	last growth, or since the last update: sustained traffic, for which
+ *	larger magazines avoid exchanges, with the depot or with the slabs.
+ *	CPUs that wait for the locks of these exchange magazines, too.  A bulk
+ *	request that is larger than a magazine makes them grow one step at once.
  *
  *	One cache takes no more than a quarter of the budget.  A cache returns
- *	its bytes at an update if no CPU has exchanged FLOW/4 magazines of it
- *	since the last update, so budget moves from idle caches to busy ones
- *	within an interval.  Magazines shrink below the base one step at an
- *	update if they were idle.  Growth needs no clock.  A new capacity does
- *	not stop any thread: each magazine stores its own capacity, and a
- *	magazine of an old capacity is deleted when a thread finds it empty.
+ *	its bytes at an update if no CPU has exchanged GROWTH_EXCHANGES/4
+ *	magazines of it since the last update, so budget moves from idle caches
+ *	to busy ones within an interval.  Magazines shrink below the base one
+ *	step at an update if they were idle.  Growth needs no clock.  A new
+ *	capacity does not stop any thread: each magazine stores its own
+ *	capacity, and a magazine of an old capacity is deleted when a thread
+ *	finds it empty.
  *
  *	Because the rate of exchanges decides, a program with a short burst of
- *	calls keeps small magazines.  FLOW exchanges take about 3 us, of an
+ *	calls keeps small magazines.  GROWTH_EXCHANGES take about 3 us, of an
  *	interval of 250 ms.
  *
  * Quota
@@ -58,20 +59,20 @@
 /* The unit of the budget (an option). */
 size_t magazine_bytes_most = 64 * KIB;
 /* A magazine of the base capacity has at most these bytes and rounds. */
-#define BASE_BYTES  (magazine_bytes_most / 2)
-#define BASE_ROUNDS 62
+#define BASE_BYTES       (magazine_bytes_most / 2)
+#define BASE_ROUNDS      62
 /*
  * The budget of a CPU: bytes beyond the base in the two magazines of all caches
  * together, 4 MiB by default.  One cache may take a quarter of it.
  */
-#define CPU_BYTES   (64 * magazine_bytes_most)
+#define CPU_BUDGET_BYTES (64 * magazine_bytes_most)
 /* The largest limit of a depot, in bytes; the initial one is IDLE_MIN. */
 size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {
     2, 6, 14, 30, 62, 126, 254, 510, MAGAZINE_ROUNDS_MAX};
 /* Sustained traffic: exchanges of magazines by one CPU between two updates. */
-#define FLOW (4 * SIZES_FLOW_STEP)
+#define GROWTH_EXCHANGES (4 * SIZES_EXCHANGES_STEP)
 
 size_t sizes_budget_used;
 
@@ -92,7 +93,7 @@ cpu_budget(void)
 {
 	umem_assert(
 	    cpu_layer.nquota != 0 && cpu_layer.nquota <= cpu_layer.nrun);
-	return CPU_BYTES * cpu_layer.nquota / cpu_layer.nrun;
+	return CPU_BUDGET_BYTES * cpu_layer.nquota / cpu_layer.nrun;
 }
 
 /* The initial limit of a depot in bytes. */
@@ -225,10 +226,10 @@ magazine_shrink(struct magazine_layer *layer)
 }
 
 void
-sizes_flow(struct magazine_layer *layer, uint32_t nmoved)
+sizes_exchanged(struct magazine_layer *layer, uint32_t nmoved)
 {
-	store_relaxed(&layer->flowed, 1);
-	if (nmoved % FLOW == 0)
+	store_relaxed(&layer->is_busy, 1);
+	if (nmoved % GROWTH_EXCHANGES == 0)
 		magazine_grow(layer);
 }
 
@@ -237,7 +238,7 @@ sizes_return_budget(struct magazine_layer *layer)
 {
 	unsigned now = load_relaxed(&layer->rounds);
 
-	if (__atomic_exchange_n(&layer->flowed, 0, __ATOMIC_RELAXED) == 0 &&
+	if (__atomic_exchange_n(&layer->is_busy, 0, __ATOMIC_RELAXED) == 0 &&
 	    now > layer->rounds_base)
 		resize(layer, now, layer->rounds_base);
 }

@@ -18,12 +18,12 @@ void sizes_init(
 void sizes_end(struct magazine_layer *layer);
 
 /*
- * Called after every SIZES_FLOW_STEP magazines that a CPU has exchanged with
- * the depot or the slabs.  nmoved counts them since the last update.  Detects
- * sustained traffic, for which magazines grow.
+ * Called after every SIZES_EXCHANGES_STEP magazines that a CPU has exchanged
+ * with the depot or the slabs.  nmoved counts them since the last update.
+ * Detects sustained traffic, for which magazines grow.
  */
-#define SIZES_FLOW_STEP 8
-void sizes_flow(struct magazine_layer *layer, uint32_t nmoved);
+#define SIZES_EXCHANGES_STEP 8
+void sizes_exchanged(struct magazine_layer *layer, uint32_t nmoved);
 
 /*
  * Called when rounds are taken from the slabs and layer->overflowed is set: the

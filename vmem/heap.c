@@ -7,7 +7,7 @@
  *
  *	heap_window.c	chooses the addresses of the window
  *	heap_commit.c	reserves and commits memory from the low end of the
- *			window; goes around the mappings of others (holes);
+ *			window; goes around foreign mappings, those of others;
  *			releases the end of the heap under a limit
  *	heap_purge.c	has a byte of state for each unit, and purges the units
  *			that have been free for some time
@@ -15,7 +15,7 @@
  * Allocate
  *	1 The arena finds free units.
  *	2 heap_commit() commits memory up to the end of the block.  If a foreign
- *	  mapping is in the way, the mapping becomes a hole, and step 1 begins
+ *	  mapping is in the way, it is recorded as foreign, and step 1 begins
  *	  again.
  *	3 The states of the units become clean.  If one is being purged, the
  *	  thread waits for the end of the purge.  If that takes too long, step 1
@@ -37,7 +37,8 @@
 #include "vmem/os.h"
 
 /*
- * Attempts to take a hole, FOREIGN_WAIT_NS apart, before an allocation fails.
+ * Attempts to pass a foreign unit, FOREIGN_WAIT_NS apart, before an allocation
+ * fails.
  */
 #define FOREIGN_TRIES   100
 #define FOREIGN_WAIT_NS 100000
@@ -108,7 +109,7 @@ units_free(void *at, size_t bytes, struct placement placement)
 		vmem_xfree(heap_arena, at, bytes);
 }
 
-/* Wait a moment for the thread that has allocated the unit of a hole. */
+/* Wait a moment for the thread that has allocated a foreign unit. */
 static void
 foreign_wait(uint32_t *nfailed)
 {

@@ -1,5 +1,6 @@
 /*
- * heap_commit.c - how far the heap has grown: reserve, commit, holes, the end
+ * heap_commit.c - how far the heap has grown: reserve, commit, foreign units,
+ * the end
  *
  * Reserved, committed
  *	The heap reserves (PROT_NONE) and commits memory on demand.  The arena
@@ -9,10 +10,10 @@
  *	more than it uses, as RLIMIT_AS, RLIMIT_DATA and strict overcommit
  *	require.
  *
- * Holes
+ * Foreign mappings
  *	If a foreign mapping is in the way, the heap allocates its units from
- *	the arena and never frees them.  Such a range is a hole.  The heap
- *	records its holes, because it must not give the kernel advice about
+ *	the arena and never frees them.  It records such ranges,
+ *	because it must not give the kernel advice about
  *	the memory of others.
  *
  * Huge pages
@@ -25,7 +26,7 @@
  * the kernel reserves and commits memory.
  *
  * Always true (heap_check_locked()): base <= committed_end <= reserved_end <=
- * end of the window;  the holes are below committed_end.
+ * end of the window;  the foreign mappings are below committed_end.
  */
 #include <errno.h>
 
@@ -47,7 +48,7 @@
 #define COMMIT_SMALL_PART 64
 #define COMMIT_MAX        (64 * MIB)
 
-/* A hole: foreign mappings in [from, to), which the heap never allocates. */
+/* Foreign mappings in [from, to), which the heap never allocates. */
 struct foreign {
 	uintptr_t from;
 	uintptr_t to;
@@ -58,7 +59,7 @@ struct lock heap_lock = LOCK_INITIALIZER(LOCK_HEAP);
 unsigned heap_ngrowing;
 
 static struct foreign *foreign_ranges; /* [heap_lock] by descending address */
-static size_t nforeign;                /* [atomic] units in holes */
+static size_t nforeign;                /* [atomic] units in them */
 static uintptr_t committed_end;        /* [heap_lock] read atomically */
 static uintptr_t reserved_end;         /* [heap_lock] */
 static bool huge_used;                 /* [heap_lock] read atomically */
@@ -92,7 +93,7 @@ heap_check_locked(void)
 	return nunits == nforeign;
 }
 
-/* heap_forbid_huge() for each part of the heap between holes, from above. */
+/* heap_forbid_huge() for each part between foreign ranges, from above. */
 static void
 forbid_huge_locked(void)
 {
@@ -171,10 +172,10 @@ reserve_locked(uintptr_t end)
 		return COMMITTED;
 	}
 	/* Is there too little address space, or a mapping in the way? */
-	void *probe = os_reserve(NULL, need);
-	if (probe == NULL)
+	void *attempt = os_reserve(NULL, need);
+	if (attempt == NULL)
 		return NO_MEMORY;
-	os_unmap(probe, need);
+	os_unmap(attempt, need);
 	return reserve_pieces_locked(end) ? COMMITTED : FOREIGN_MAPPING;
 }
 
@@ -238,18 +239,18 @@ commit_goal_locked(uintptr_t end, bool huge)
 	return step < reserved_end ? step : reserved_end;
 }
 
-/* Commit up to goal: runs of huge pages, and probes with small pages. */
+/* Commit up to goal: runs of huge pages, and pieces with small pages. */
 static bool
 commit_huge_locked(uintptr_t goal)
 {
 	lock_assert_held(&heap_lock);
 	while (committed_end < goal) {
-		bool probe;
-		size_t most = huge_growth_next(&probe);
+		bool small;
+		size_t most = huge_growth_next(&small);
 		uintptr_t end =
 		    goal - committed_end < most ? goal : committed_end + most;
 
-		if (!commit_to_locked(huge_goal_locked(end), !probe))
+		if (!commit_to_locked(huge_goal_locked(end), !small))
 			return false;
 	}
 	return true;
@@ -314,7 +315,7 @@ heap_commit(uintptr_t end)
 }
 
 /*
- * Record the unit at address at as a hole; it is above all other holes.
+ * Record the unit at address at as foreign; it is above all others.
  * Returns false if there is no memory.
  */
 static bool
@@ -349,7 +350,7 @@ heap_foreign_take(void)
 		(void *)(at + HEAP_UNIT), VM_NOSLEEP) == NULL)
 		return false;
 	lock_take(&heap_lock);
-	/* Commit all memory below the hole before committed_end moves on. */
+	/* Commit all memory below it before committed_end moves on. */
 	if (reserved_end == at && commit_to_locked(at, false) &&
 	    foreign_record_locked(at)) {
 		reserved_end = at + HEAP_UNIT;

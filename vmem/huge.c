@@ -7,19 +7,18 @@
  * grows by huge pages only where the program is likely to fill them.  The
  * prediction is based on how much of its earlier memory the program touched.
  *
- * Probe
+ * Small pieces
  *	The kernel can tell which small pages have been touched.  The latest
- *	PROBES pieces by which the heap grew with small pages are recorded as
- *	probes.  A heap is dense if more than half of their pages are touched.
+ *	SMALL_PIECES pieces by which the heap grew with small pages are
+ *	recorded.  A heap is dense if more than half of their pages are touched.
  *	Huge pages yield no such information, because they are always present
  *	as a whole.
  *
  * Run
  *	A dense heap of HUGE_HEAP_MIN or more grows by huge pages.  When half of
- *	it has been added so, one piece comes with small pages again, as a probe
- *	for the next decisions.  When a program turns to sparse use, the second
- *	sparse probe stops the runs; up to 3/4 of the heap may be untouched by
- *	then.
+ *	it has been added so, one piece comes with small pages again, for the
+ *	next decisions.  When a program turns to sparse use, the second sparse
+ *	piece stops the runs; up to 3/4 of the heap may be untouched by then.
  *
  *	One step of growth has at most half as many bytes of huge pages as the
  *	heap, because a large block may be used in another way than all memory
@@ -28,8 +27,8 @@
  *
  * Always
  *	With HUGE_ALWAYS all growth uses huge pages, from the first on, and
- *	there is no probe, so nothing bounds the waste.  The user chooses this
- *	for a program that must be fast rather than small.
+ *	there is no small piece, so nothing bounds the waste.  The user chooses
+ *	this for a program that must be fast rather than small.
  *
  * Locking: the caller holds the heap's lock, which guards everything here.
  */
@@ -41,30 +40,31 @@
  * huge page, on average.
  */
 #define HUGE_HEAP_MIN (16 * MIB)
-#define PROBES        4 /* probes that are recorded */
+#define SMALL_PIECES  4 /* that are recorded */
 
 /* A piece by which the heap grew with small pages. */
-struct probe {
+struct small_piece {
 	uintptr_t start;
 	size_t bytes;
 };
 
-static struct probe probes[PROBES];
-static unsigned nprobes;     /* probes so far */
-static size_t run_bytes;     /* bytes of huge pages since the last probe */
+static struct small_piece pieces[SMALL_PIECES];
+static unsigned npieces;     /* small pieces so far */
+static size_t run_bytes;     /* bytes of huge pages since the last piece */
 static size_t run_max_bytes; /* the most, by the latest huge_growth_max() */
 
 enum huge_use huge_use = HUGE_AUTO;
 
-/* Adds the pages of a probe, but of one huge page at most. */
+/* Adds the pages of a piece, but of one huge page at most. */
 static void
-probe_count(const struct probe *probe, size_t *npages, size_t *ntouched)
+small_piece_count(
+    const struct small_piece *piece, size_t *npages, size_t *ntouched)
 {
 	unsigned char pages[HUGE_PAGE / (4 * KIB)];
-	size_t bytes = probe->bytes < HUGE_PAGE ? probe->bytes : HUGE_PAGE;
+	size_t bytes = piece->bytes < HUGE_PAGE ? piece->bytes : HUGE_PAGE;
 	size_t n = bytes / os_page_size();
 
-	if (!os_resident((void *)probe->start, n * os_page_size(), pages))
+	if (!os_resident((void *)piece->start, n * os_page_size(), pages))
 		return;
 	*npages += n;
 	for (size_t i = 0; i < n; i++)
@@ -72,19 +72,19 @@ probe_count(const struct probe *probe, size_t *npages, size_t *ntouched)
 }
 
 /*
- * Is more than half of the probes touched?  The very latest one is skipped
+ * Is more than half of the pieces touched?  The very latest one is skipped
  * unless it is the only one, or a huge page has followed it: the program may
  * not have touched it yet.
  */
 static bool
 is_dense(void)
 {
-	unsigned skip = nprobes > 1 && run_bytes == 0 ? 1 : 0;
+	unsigned skip = npieces > 1 && run_bytes == 0 ? 1 : 0;
 	size_t npages = 0, ntouched = 0;
 
-	for (unsigned i = 1 + skip; i <= PROBES && i <= nprobes; i++)
-		probe_count(
-		    &probes[(nprobes - i) % PROBES], &npages, &ntouched);
+	for (unsigned i = 1 + skip; i <= SMALL_PIECES && i <= npieces; i++)
+		small_piece_count(
+		    &pieces[(npieces - i) % SMALL_PIECES], &npages, &ntouched);
 	return 2 * ntouched > npages;
 }
 
@@ -92,7 +92,7 @@ size_t
 huge_growth_max(size_t heap_bytes)
 {
 	if (huge_use == HUGE_ALWAYS) {
-		run_max_bytes = SIZE_MAX; /* no probe */
+		run_max_bytes = SIZE_MAX; /* no small piece */
 		return SIZE_MAX;
 	}
 	if (huge_use == HUGE_NO || heap_bytes < HUGE_HEAP_MIN || !is_dense())
@@ -102,10 +102,10 @@ huge_growth_max(size_t heap_bytes)
 }
 
 size_t
-huge_growth_next(bool *probe)
+huge_growth_next(bool *small)
 {
-	*probe = run_bytes >= run_max_bytes;
-	return *probe ? HUGE_PAGE : run_max_bytes - run_bytes;
+	*small = run_bytes >= run_max_bytes;
+	return *small ? HUGE_PAGE : run_max_bytes - run_bytes;
 }
 
 void
@@ -116,5 +116,6 @@ huge_growth_record(uintptr_t from, uintptr_t to, bool huge)
 		return;
 	}
 	run_bytes = 0;
-	probes[nprobes++ % PROBES] = (struct probe){from, to - from};
+	pieces[npieces++ % SMALL_PIECES] =
+	    (struct small_piece){from, to - from};
 }

@@ -14,9 +14,9 @@ size_t huge_growth_max(size_t heap_bytes);
 
 /*
  * The most bytes of the next piece of growth, after huge_growth_max() has
- * allowed huge pages.  If *probe becomes true, the piece must use small pages.
+ * allowed huge pages.  If *small becomes true, the piece must use small pages.
  */
-size_t huge_growth_next(bool *probe);
+size_t huge_growth_next(bool *small);
 
 /* Record that the heap has grown by [from, to), with huge pages or without. */
 void huge_growth_record(uintptr_t from, uintptr_t to, bool huge);

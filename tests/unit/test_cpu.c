@@ -924,7 +924,7 @@ START_TEST(a_push_in_so_many_is_told_of)
 	ck_assert(cpu_acquire(hot, cold, &own));
 	own.cold->loaded = magazine();
 	ck_assert(!cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE));
-	cpu_layer.ticks = nticks;
+	cpu_layer.tick_pushes = nticks;
 	ck_assert(!cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE));
 	cpu_release(&own);
 	for (unsigned i = 0; i < 10 * (nticks + 1); i++) {

@@ -486,11 +486,11 @@ first_beyond(void)
 }
 
 /*
- * Allocates until a block lies beyond the hole.  The heap meets the hole only
+ * Allocates until a block lies beyond the foreign unit.  The heap meets it only
  * after it has used up its reserved range.
  */
 static char *
-alloc_over(char *hole, unsigned nth, unsigned burst)
+alloc_over(char *foreign, unsigned nth, unsigned burst)
 {
 	char *at;
 	bool zeroed;
@@ -502,39 +502,39 @@ alloc_over(char *hole, unsigned nth, unsigned burst)
 		os_fail_nth(0, 0);
 		if (at == NULL)
 			return NULL;
-		ck_assert(at + 16 * UNIT <= hole || at > hole);
+		ck_assert(at + 16 * UNIT <= foreign || at > foreign);
 		at[0] = at[16 * UNIT - 1] = 1;
-	} while (at < hole);
+	} while (at < foreign);
 	return at;
 }
 
 START_TEST(a_mapping_in_the_way_is_gone_around)
 {
-	char *hole = first_beyond();
+	char *foreign = first_beyond();
 
-	ck_assert_int_eq(mprotect(hole, UNIT, PROT_READ | PROT_WRITE), 0);
-	memset(hole, 0x5a, UNIT);
-	ck_assert(alloc_over(hole, 0, 0) >= hole + UNIT);
+	ck_assert_int_eq(mprotect(foreign, UNIT, PROT_READ | PROT_WRITE), 0);
+	memset(foreign, 0x5a, UNIT);
+	ck_assert(alloc_over(foreign, 0, 0) >= foreign + UNIT);
 	for (unsigned i = 0; i < 200; i++)
-		alloc_over(hole, 0, 0);
+		alloc_over(foreign, 0, 0);
 	for (size_t i = 0; i < UNIT; i++)
-		ck_assert_int_eq(hole[i], 0x5a);
-	/* The heap never purges the hole. */
+		ck_assert_int_eq(foreign[i], 0x5a);
+	/* The heap never purges a foreign unit. */
 	heap_purge(0, SIZE_MAX);
-	ck_assert_int_eq(hole[77], 0x5a);
+	ck_assert_int_eq(foreign[77], 0x5a);
 }
 END_TEST
 
 START_TEST(several_mappings_in_the_way_are_gone_around)
 {
-	char *hole = first_beyond();
+	char *foreign = first_beyond();
 	char *at = NULL;
 	bool zeroed;
 
 	/* Some mappings lie a little beyond the reserved range. */
 	for (size_t i = 1; i < 40; i++)
-		ck_assert(os_reserve_at(hole + 7 * i * UNIT, 2 * UNIT));
-	while (at < hole + 300 * UNIT) {
+		ck_assert(os_reserve_at(foreign + 7 * i * UNIT, 2 * UNIT));
+	while (at < foreign + 300 * UNIT) {
 		at = heap_alloc(3 * UNIT, UNIT, &zeroed);
 		ck_assert_ptr_nonnull(at);
 		memset(at, 1, 3 * UNIT);
@@ -542,36 +542,36 @@ START_TEST(several_mappings_in_the_way_are_gone_around)
 }
 END_TEST
 
-/* After a refusal beside a hole the heap must not retry forever. */
+/* After a refusal beside a foreign unit the heap must not retry forever. */
 START_TEST(a_refusal_at_a_hole_is_no_memory)
 {
 	unsigned burst = _i % 2 == 0 ? 1 : 1u << 20;
-	char *hole = first_beyond();
+	char *foreign = first_beyond();
 	char *at;
 
 	limit_time();
-	at = alloc_over(hole, (unsigned)_i / 2 + 1, burst);
-	while (at == NULL || at < hole)
-		at = alloc_over(hole, 0, 0);
-	ck_assert(at >= hole + UNIT);
+	at = alloc_over(foreign, (unsigned)_i / 2 + 1, burst);
+	while (at == NULL || at < foreign)
+		at = alloc_over(foreign, 0, 0);
+	ck_assert(at >= foreign + UNIT);
 }
 END_TEST
 
 /* As with strict overcommit, address space is available and memory is not. */
-START_TEST(a_hole_where_commit_is_refused_for_long)
+START_TEST(a_foreign_unit_where_commit_is_refused_for_long)
 {
-	char *hole = first_beyond();
+	char *foreign = first_beyond();
 	struct rlimit limit = {64 * MIB, RLIM_INFINITY};
 	bool zeroed;
 
-	ck_assert_int_eq(mprotect(hole, UNIT, PROT_READ | PROT_WRITE), 0);
+	ck_assert_int_eq(mprotect(foreign, UNIT, PROT_READ | PROT_WRITE), 0);
 	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &limit), 0);
 	limit_time();
 	while (heap_alloc(4 * UNIT, UNIT, &zeroed) != NULL)
-		ck_assert_uint_lt(heap_end(), (uintptr_t)hole + GIB);
+		ck_assert_uint_lt(heap_end(), (uintptr_t)foreign + GIB);
 	limit.rlim_cur = RLIM_INFINITY;
 	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &limit), 0);
-	ck_assert(alloc_over(hole, 0, 0) >= hole + UNIT);
+	ck_assert(alloc_over(foreign, 0, 0) >= foreign + UNIT);
 }
 END_TEST
 
@@ -1050,35 +1050,35 @@ END_TEST
 
 START_TEST(foreign_mappings_in_the_heap_keep_their_advice)
 {
-	char *hole[2], *at, *before = NULL;
+	char *foreign[2], *at, *before = NULL;
 	bool zeroed;
 
 	if (!huge_pages_are_known())
 		return;
 	for (int i = 0; i < 2; i++) {
-		hole[i] = first_beyond();
-		ck_assert_int_eq(madvise(hole[i], UNIT, MADV_HUGEPAGE), 0);
+		foreign[i] = first_beyond();
+		ck_assert_int_eq(madvise(foreign[i], UNIT, MADV_HUGEPAGE), 0);
 	}
 	/*
-	 * The second is adjacent to the first, so they form a hole of two
-	 * units.
+	 * The second is adjacent to the first, so they form a foreign range of
+	 * two units.
 	 */
-	ck_assert_ptr_eq(hole[1], hole[0] + UNIT);
+	ck_assert_ptr_eq(foreign[1], foreign[0] + UNIT);
 	ck_assert_uint_eq(heap_foreign(), 0);
 	do {
 		at = heap_alloc(UNIT, UNIT, &zeroed);
 		ck_assert_ptr_nonnull(at);
 		memset(at, 1, UNIT);
-		if (at < hole[0])
+		if (at < foreign[0])
 			before = at;
-	} while (at < hole[1] + 16 * MIB);
+	} while (at < foreign[1] + 16 * MIB);
 	ck_assert_uint_eq(heap_foreign(), 2 * UNIT);
 	ck_assert(is_huge(at) || is_huge(before));
 	heap_forbid_huge();
 	ck_assert(!is_huge(at));
 	ck_assert(!is_huge(before));
-	ck_assert(is_huge(hole[0]));
-	ck_assert(is_huge(hole[1]));
+	ck_assert(is_huge(foreign[0]));
+	ck_assert(is_huge(foreign[1]));
 }
 END_TEST
 
@@ -1129,7 +1129,7 @@ heap_suite(void)
 	tcase_add_test(tcase, a_mapping_in_the_way_is_gone_around);
 	tcase_add_test(tcase, several_mappings_in_the_way_are_gone_around);
 	tcase_add_loop_test(tcase, a_refusal_at_a_hole_is_no_memory, 0, 32);
-	tcase_add_test(tcase, a_hole_where_commit_is_refused_for_long);
+	tcase_add_test(tcase, a_foreign_unit_where_commit_is_refused_for_long);
 #if !defined(UMEM_DEBUG) && !defined(__SANITIZE_THREAD__)
 	tcase_add_test(tcase, a_block_of_gigabytes_takes_few_instructions);
 #endif

@@ -36,15 +36,15 @@ wanted(void)
 	return huge_growth_max(64 * MIB) != 0;
 }
 
-/* Returns the longest next run of huge pages, in bytes, after a probe. */
+/* Returns the longest next run of huge pages, in bytes, after a small piece. */
 static size_t
 run_in(size_t heap)
 {
-	bool probe;
+	bool small;
 
 	if (huge_growth_max(heap) == 0)
 		return 0;
-	return huge_growth_next(&probe);
+	return huge_growth_next(&small);
 }
 
 START_TEST(nothing_is_known_of_a_heap_that_has_not_grown)
@@ -135,14 +135,14 @@ END_TEST
 /* All growth, even the first and that of a heap that is not touched. */
 START_TEST(the_option_demands_them)
 {
-	bool probe;
+	bool small;
 
 	huge_use = HUGE_ALWAYS;
 	for (int i = 0; i < 2; i++) {
 		ck_assert_uint_eq(huge_growth_max(0), SIZE_MAX);
 		ck_assert_uint_eq(huge_growth_max(64 * MIB), SIZE_MAX);
-		ck_assert_uint_ge(huge_growth_next(&probe), 64 * GIB);
-		ck_assert(!probe);
+		ck_assert_uint_ge(huge_growth_next(&small), 64 * GIB);
+		ck_assert(!small);
 		grow(MANY, 0);
 		huge_growth_record(HUGE_PAGE, HUGE_PAGE + 64 * GIB, true);
 	}
@@ -151,38 +151,38 @@ START_TEST(the_option_demands_them)
 }
 END_TEST
 
-/* Returns the probes while a heap grows by bytes. */
+/* Returns the small pieces while a heap grows by bytes. */
 static int
-probes_in(size_t heap, size_t bytes)
+small_pieces_in(size_t heap, size_t bytes)
 {
 	size_t all = 0;
-	int nprobes = 0;
+	int nsmall = 0;
 
 	grow(MANY, 1);
 	while (all < bytes) {
-		bool probe;
+		bool small;
 		size_t most;
 
 		ck_assert_uint_ne(huge_growth_max(heap + all), 0);
-		most = huge_growth_next(&probe);
+		most = huge_growth_next(&small);
 		ck_assert_uint_gt(most, 0);
-		ck_assert(!probe || most == HUGE_PAGE);
-		/* What a probe finds there is touched. */
-		if (probe)
+		ck_assert(!small || most == HUGE_PAGE);
+		/* What a small piece has there is touched. */
+		if (small)
 			grow(HUGE_PAGE / PIECE, 1);
 		else
 			huge_growth_record(0, most, true);
-		nprobes += probe;
+		nsmall += small;
 		all += most;
 	}
-	return nprobes;
+	return nsmall;
 }
 
-START_TEST(one_piece_in_some_is_a_probe)
+START_TEST(one_piece_in_some_is_small)
 {
 	/* While the heap doubles twice. */
-	ck_assert_int_eq(probes_in(32 * MIB, 96 * MIB), 2);
-	ck_assert_int_eq(probes_in(1024 * MIB, 3072ul * MIB), 2);
+	ck_assert_int_eq(small_pieces_in(32 * MIB, 96 * MIB), 2);
+	ck_assert_int_eq(small_pieces_in(1024 * MIB, 3072ul * MIB), 2);
 }
 END_TEST
 
@@ -194,8 +194,8 @@ START_TEST(sparse_use_of_huge_pages_is_found_out)
 
 	grow(MANY, 1);
 	while (wanted()) {
-		bool probe;
-		size_t most = huge_growth_next(&probe);
+		bool small;
+		size_t most = huge_growth_next(&small);
 		char *at;
 
 		/* The heap grows by at most an eighth of its size. */
@@ -204,15 +204,15 @@ START_TEST(sparse_use_of_huge_pages_is_found_out)
 		at = os_map(most);
 
 		ck_assert_ptr_nonnull(at);
-		os_huge(at, most, !probe);
+		os_huge(at, most, !small);
 		/*
 		 * A huge page is present as a whole, even if it is not touched.
 		 */
-		for (size_t i = 0; !probe && i < most; i += page)
+		for (size_t i = 0; !small && i < most; i += page)
 			at[i] = 1;
-		huge_growth_record((uintptr_t)at, (uintptr_t)at + most, !probe);
+		huge_growth_record((uintptr_t)at, (uintptr_t)at + most, !small);
 		heap += most;
-		wasted += probe ? 0 : most;
+		wasted += small ? 0 : most;
 		ck_assert_uint_lt(wasted, heap);
 	}
 	ck_assert_uint_le(wasted, heap * 3 / 4);
@@ -236,7 +236,7 @@ huge_suite(void)
 	tcase_add_test(tcase, a_step_gets_half_the_heap_at_most);
 	tcase_add_test(tcase, the_option_forbids_them);
 	tcase_add_test(tcase, the_option_demands_them);
-	tcase_add_test(tcase, one_piece_in_some_is_a_probe);
+	tcase_add_test(tcase, one_piece_in_some_is_small);
 	tcase_add_test(tcase, sparse_use_of_huge_pages_is_found_out);
 	suite_add_tcase(suite, tcase);
 	return suite;

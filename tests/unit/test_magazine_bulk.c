@@ -194,7 +194,7 @@ START_TEST(an_owned_header_is_bypassed)
 END_TEST
 
 /* A program that frees only in bulk gets its ticks too. */
-START_TEST(bulk_frees_count_as_ticks)
+START_TEST(bulk_frees_count_as_pushes)
 {
 	void *objects[50], *held[50];
 	unsigned ntold = 0;
@@ -206,7 +206,7 @@ START_TEST(bulk_frees_count_as_ticks)
 		stamp[i] = 1;
 	}
 	put_many(objects, 50);
-	cpu_set_ticks(500);
+	cpu_set_tick_pushes(500);
 	for (unsigned i = 0; i < 100; i++) {
 		unsigned pending = 0, n = 50;
 
@@ -320,7 +320,7 @@ magazine_bulk_suite(void)
 	tcase_add_loop_test(
 	    tcase, a_null_or_a_second_free_ends_a_put_before_it, 0, 3);
 	tcase_add_loop_test(tcase, an_owned_header_is_bypassed, 0, 3);
-	tcase_add_loop_test(tcase, bulk_frees_count_as_ticks, 0, 3);
+	tcase_add_loop_test(tcase, bulk_frees_count_as_pushes, 0, 3);
 	tcase_add_loop_test(
 	    tcase, no_round_is_lost_or_had_twice_in_a_storm, 0, 6);
 	suite_add_tcase(suite, tcase);

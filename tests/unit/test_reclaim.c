@@ -297,7 +297,7 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 {
 	umem_cache_t *cache = plain(4096);
 	void **all = take_bytes(cache, 4096, LATER);
-	size_t kept, fresh, asked = 0;
+	size_t kept, clean, asked = 0;
 	bool zeroed;
 	void *again = heap_alloc(LATER / 4, HEAP_UNIT, &zeroed);
 
@@ -314,7 +314,7 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 	heap_free(again, LATER / 4);
 	reclaim_check();
 	ck_assert_uint_eq(cache_depot_bytes(cache), kept);
-	fresh = heap_allocated_clean();
+	clean = heap_allocated_clean();
 	/* Less than one step of allocation does not count as demand. */
 	ck_assert_ptr_nonnull(heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed));
 	reclaim_check();
@@ -327,7 +327,7 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 		ck_assert_int_eq(errno, 77);
 	}
 	/* The heap has not grown, so demand alone caused the reclaim. */
-	ck_assert_uint_eq(heap_allocated_clean(), fresh);
+	ck_assert_uint_eq(heap_allocated_clean(), clean);
 	ck_assert_uint_lt(asked, LATER / 4);
 	ck_assert_uint_lt(slab_total(&cache->slabs) * 4096, LATER / 2);
 }

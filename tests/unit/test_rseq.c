@@ -44,7 +44,7 @@
 /* Offset of the header under test in the block of its CPU. */
 #define AT         (3 * sizeof(struct cpu_hot))
 #define CHUNK_SIZE 48u
-#define TICKS      1000
+#define PUSHES     1000
 
 /* The kernel's description of a section: struct rseq_cs. */
 struct descriptor {
@@ -187,9 +187,9 @@ header(const struct rseq_place *place)
 }
 
 static uint32_t *
-ticks_of(struct cpu_hot *h)
+pushes_of(struct cpu_hot *h)
 {
-	return (void *)((char *)h - AT + CPU_TICKS_AT);
+	return (void *)((char *)h - AT + CPU_PUSHES_AT);
 }
 
 static void
@@ -203,7 +203,7 @@ load(struct cpu_hot *h, unsigned which, unsigned n)
 	h->top = (uintptr_t)(mag->round + n);
 	h->magic = guard.magic;
 	h->bound = guard.bound;
-	*ticks_of(h) = TICKS;
+	*pushes_of(h) = PUSHES;
 }
 
 static void
@@ -811,17 +811,17 @@ START_TEST(a_push_that_is_no_chunk_misses)
 			ck_assert_int_eq(
 			    do_push_chunk(&place, pushed, x), RSEQ_MISS);
 	ck_assert_mem_eq(&before, h, sizeof(before));
-	ck_assert_uint_eq(*ticks_of(h), TICKS);
+	ck_assert_uint_eq(*pushes_of(h), PUSHES);
 	for (uint32_t n = 0; n < 3; n++)
 		ck_assert_int_eq(
 		    do_push_chunk(
 			&place, &stacks[n % 2].mag.round[n], n * CHUNK_SIZE),
 		    RSEQ_OK);
-	ck_assert_uint_eq(*ticks_of(h), TICKS - 3);
+	ck_assert_uint_eq(*pushes_of(h), PUSHES - 3);
 }
 END_TEST
 
-START_TEST(when_the_ticks_are_over_pushes_miss_and_pops_do_not)
+START_TEST(when_the_counter_has_run_out_pushes_miss_and_pops_do_not)
 {
 	struct rseq_place place = fake_place();
 	struct cpu_hot *h = (void *)(blocks + AT);
@@ -829,16 +829,16 @@ START_TEST(when_the_ticks_are_over_pushes_miss_and_pops_do_not)
 	void *object;
 
 	load(h, 0, 1);
-	*ticks_of(h) = 2;
+	*pushes_of(h) = 2;
 	ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
 	ck_assert_int_eq(do_push_chunk(&place, pushed_between, 0), RSEQ_OK);
 	before = *h;
 	ck_assert_int_eq(do_push(&place, pushed_third), RSEQ_MISS);
 	ck_assert_int_eq(do_push_chunk(&place, pushed_third, 0), RSEQ_MISS);
 	ck_assert_mem_eq(&before, h, sizeof(before));
-	ck_assert_int_lt((int32_t)*ticks_of(h), 0);
+	ck_assert_int_lt((int32_t)*pushes_of(h), 0);
 	ck_assert_int_eq(do_pop(&place, &object), RSEQ_OK);
-	*ticks_of(h) = 1;
+	*pushes_of(h) = 1;
 	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
 }
 END_TEST
@@ -887,7 +887,7 @@ START_TEST(many_are_moved_all_or_none)
 			if (want == RSEQ_OK) {
 				ck_assert_mem_eq(stacks[0].mag.round + have,
 				    many, n * sizeof(void *));
-				ck_assert_uint_eq(*ticks_of(h), TICKS - n);
+				ck_assert_uint_eq(*pushes_of(h), PUSHES - n);
 				h->top -= n * sizeof(void *);
 			}
 			ck_assert_mem_eq(&before, h, sizeof(before));
@@ -934,7 +934,7 @@ START_TEST(many_miss_a_header_that_is_claimed_closed_or_fresh)
 }
 END_TEST
 
-START_TEST(many_miss_for_the_newest_and_for_ticks)
+START_TEST(many_miss_for_the_newest_and_for_the_counter)
 {
 	struct rseq_place place = fake_place();
 	struct cpu_hot *h = (void *)(blocks + AT);
@@ -946,10 +946,10 @@ START_TEST(many_miss_for_the_newest_and_for_ticks)
 	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
 	ck_assert_int_eq(do_push_many(&place, many, 2), RSEQ_MISS);
 	many[0] = pushed;
-	*ticks_of(h) = 1;
+	*pushes_of(h) = 1;
 	ck_assert_int_eq(do_push_many(&place, many, 2), RSEQ_MISS);
 	ck_assert_uint_eq(h->top, h->bottom + 2 * sizeof(void *));
-	*ticks_of(h) = 2;
+	*pushes_of(h) = 2;
 	ck_assert_int_eq(do_push_many(&place, many, 2), RSEQ_OK);
 }
 END_TEST
@@ -1207,12 +1207,12 @@ rseq_suite(void)
 	tcase_add_test(tcase, a_push_without_room_misses);
 	tcase_add_test(tcase, a_push_that_is_no_chunk_misses);
 	tcase_add_test(
-	    tcase, when_the_ticks_are_over_pushes_miss_and_pops_do_not);
+	    tcase, when_the_counter_has_run_out_pushes_miss_and_pops_do_not);
 	tcase_add_test(tcase, the_last_room_and_the_last_round_can_be_had);
 	tcase_add_test(tcase, many_are_moved_all_or_none);
 	tcase_add_test(
 	    tcase, many_miss_a_header_that_is_claimed_closed_or_fresh);
-	tcase_add_test(tcase, many_miss_for_the_newest_and_for_ticks);
+	tcase_add_test(tcase, many_miss_for_the_newest_and_for_the_counter);
 	tcase_add_test(tcase, a_push_of_one_of_the_two_newest_misses);
 	tcase_add_test(tcase, a_claim_for_another_cpu_misses);
 	tcase_add_test(tcase, every_descriptor_is_what_the_kernel_asks_for);

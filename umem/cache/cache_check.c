@@ -3,9 +3,9 @@
  *
  * Each part of a cache has its own check beside its code, called after each
  * change: cache_list_check_locked() (cache_walk.c), limit_check_locked(),
- * import_check_locked(), held_check(), and slab_store_check() of the slabs.
- * cache_check() puts them together for one cache.  The worker calls it before
- * its work.
+ * import_check_locked(), pointer_set_check(), and slab_store_check() of the
+ * slabs.  cache_check() puts them together for one cache.  The worker calls it
+ * before its work.
  */
 #include "umem/cache/cache_check.h"
 #include "umem/cache/cache_hooks.h"

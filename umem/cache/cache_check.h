@@ -9,7 +9,7 @@
 #define UMEM_CACHE_CHECK_H
 
 #include "umem/cache/cache.h"
-#include "umem/cache/held.h"
+#include "umem/cache/pointer_set.h"
 
 /*
  * Checks one cache: its members, the queue of its limit, and the pool of an
@@ -31,7 +31,7 @@ bool limit_check_locked(const struct limit *limit);
 bool import_check_locked(const struct umem_cache *cache);
 
 /* Checks a set that contains at most most values. */
-bool held_check(const struct held *held, size_t most);
+bool pointer_set_check(const struct pointer_set *set, size_t most);
 
 /*
  * Is a check of n elements due, of which *ncalls counts the calls?  Always, if

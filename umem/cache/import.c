@@ -53,8 +53,8 @@
  *	The magazines compare a freed resource with those freed last.  The pool
  *	counts: a free of more resources than are out is misuse.  Under
  *	UMEM_DEBUG and hardened, the cache has no magazines, and a set of the
- *	resources that the program holds (held.c) tells every second or foreign
- *	free at once.
+ *	resources that the program holds (pointer_set.c) tells every second or
+ *	foreign free at once.
  *
  * Locking
  *	gate is above the locks of CPUs and depots.  The cache has no slabs, so
@@ -178,7 +178,7 @@ arrays_alloc(struct import_arrays *arrays, size_t n, bool checked)
 		return false;
 	if (!checked)
 		return true;
-	arrays->held.size = held_size(n);
+	arrays->held.size = pointer_set_size(n);
 	arrays->held.slot =
 	    meta_alloc(arrays->held.size * sizeof(*arrays->held.slot));
 	if (arrays->held.slot != NULL)
@@ -199,7 +199,7 @@ arrays_exchange_locked(struct umem_cache *cache, struct import_arrays *arrays)
 		memcpy(arrays->pool, old.pool,
 		    import->npool * sizeof(*arrays->pool));
 	if (import->checked)
-		held_move(&arrays->held, &old.held);
+		pointer_set_move(&arrays->held, &old.held);
 	import->arrays = *arrays;
 	*arrays = old;
 }
@@ -556,7 +556,7 @@ held_record(struct umem_cache *cache, void *resource)
 	bool added;
 
 	pool_lock(cache);
-	added = held_add(&cache->import->arrays.held, resource);
+	added = pointer_set_add(&cache->import->arrays.held, resource);
 	pool_unlock(cache);
 	if (!added)
 		panic(
@@ -613,7 +613,7 @@ first_bad_locked(struct umem_cache *cache, void *const *resources, unsigned n,
 
 	lock_assert_held(&cache->slabs.lock);
 	for (unsigned i = 0; import->checked && i < n; i++)
-		if (!held_remove(&import->arrays.held, resources[i])) {
+		if (!pointer_set_remove(&import->arrays.held, resources[i])) {
 			*fault = is_in_pool_locked(cache, resources[i])
 				     ? SLAB_FREE
 				     : SLAB_FOREIGN;
@@ -779,7 +779,7 @@ import_check_locked(const struct umem_cache *cache)
 		if (arrays->pool[i] == NULL)
 			return false;
 	return !import->checked || arrays->capacity == 0 ||
-	       held_check(&arrays->held, cache->slabs.nused);
+	       pointer_set_check(&arrays->held, cache->slabs.nused);
 }
 #endif
 

@@ -2,7 +2,7 @@
 #ifndef UMEM_IMPORT_H
 #define UMEM_IMPORT_H
 
-#include "umem/cache/held.h"
+#include "umem/cache/pointer_set.h"
 #include "umem/umem.h"
 #include "vmem/lock.h"
 
@@ -10,7 +10,7 @@
 struct import_arrays {
 	void **pool;     /* idle resources, a stack */
 	size_t capacity; /* of the pool */
-	struct held held;
+	struct pointer_set held;
 };
 
 /*

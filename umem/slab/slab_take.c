@@ -198,18 +198,18 @@ slab_fullest_locked(struct slab_store *store, bool raw)
 
 /*
  * Claims up to n ready chunks.  If there are none and raw is not NULL, claims
- * one raw chunk and sets *raw.  If fresh is not NULL, lists that slab first.
+ * one raw chunk and sets *raw.  If created is not NULL, lists that slab first.
  */
 static void
-claims_take(struct slab_store *store, struct slab *fresh,
+claims_take(struct slab_store *store, struct slab *created,
     struct slab_claims *claims, unsigned n, bool *raw)
 {
 	struct slab *slab;
 
 	claims->n = claims->nchunks = 0;
 	slab_lock_counted(store);
-	if (fresh != NULL)
-		slab_register_locked(store, fresh);
+	if (created != NULL)
+		slab_register_locked(store, created);
 	while (claims->nchunks < n && claims->n < SLAB_CLAIMS &&
 	       (slab = slab_fullest_locked(store, /* raw */ false)) != NULL)
 		claims_take_slab_locked(store, slab, claims, n);
@@ -264,19 +264,19 @@ unsigned
 slab_take(struct slab_store *store, void **chunks, unsigned n)
 {
 	struct slab_claims claims;
-	struct slab *fresh = NULL;
+	struct slab *created = NULL;
 	unsigned left = n;
 
 	do {
-		claims_take(store, fresh, &claims, left, NULL);
+		claims_take(store, created, &claims, left, NULL);
 		claims_expand(store, &claims, chunks + left);
 		left -= claims.nchunks;
-		fresh = NULL;
+		created = NULL;
 		/* Half of the request is enough to create no new slab. */
 		if (!store->constructs && claims.n < SLAB_CLAIMS &&
 		    (left == n || left > n - n / 2))
-			fresh = slab_create(store);
-	} while (fresh != NULL || (left != 0 && claims.n == SLAB_CLAIMS));
+			created = slab_create(store);
+	} while (created != NULL || (left != 0 && claims.n == SLAB_CLAIMS));
 	if (left != 0)
 		for (unsigned i = left; i < n; i++)
 			chunks[i - left] = chunks[i];
@@ -287,16 +287,16 @@ void *
 slab_take_one(struct slab_store *store, bool *raw)
 {
 	struct slab_claims claims;
-	struct slab *fresh = NULL;
+	struct slab *created = NULL;
 	void *chunk;
 
 	*raw = false;
 	do {
-		claims_take(store, fresh, &claims, 1, raw);
+		claims_take(store, created, &claims, 1, raw);
 		claims_expand(store, &claims, &chunk + claims.nchunks);
 		if (claims.nchunks != 0)
 			return chunk;
-		fresh = slab_create(store);
-	} while (fresh != NULL);
+		created = slab_create(store);
+	} while (created != NULL);
 	return NULL;
 }

@@ -72,7 +72,7 @@
 
 size_t reclaim_at;
 
-static size_t fresh_seen; /* [a] heap_allocated_clean() at the last growth */
+static size_t clean_seen; /* [a] heap_allocated_clean() at the last growth */
 static size_t purge_left; /* [worker] bytes still to purge */
 
 unsigned
@@ -227,19 +227,19 @@ reclaim_flush_depots(size_t target)
  * not return 0, if they are a step at least; otherwise 0.
  */
 static size_t
-growth_take(size_t fresh, size_t step)
+growth_take(size_t clean, size_t step)
 {
-	size_t before = load_relaxed(&fresh_seen);
+	size_t before = load_relaxed(&clean_seen);
 
 	/*
 	 * The difference is signed because another thread may have stored a
 	 * later value.
 	 */
-	if (likely((ssize_t)(fresh - before) < (ssize_t)step) ||
-	    !__atomic_compare_exchange_n(&fresh_seen, &before, fresh, false,
+	if (likely((ssize_t)(clean - before) < (ssize_t)step) ||
+	    !__atomic_compare_exchange_n(&clean_seen, &before, clean, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
-	return fresh - before;
+	return clean - before;
 }
 
 static size_t
@@ -254,7 +254,7 @@ void
 reclaim_check(void)
 {
 	size_t at = load_relaxed(&reclaim_at);
-	size_t total = heap_allocated_total(), fresh = heap_allocated_clean();
+	size_t total = heap_allocated_total(), clean = heap_allocated_clean();
 	size_t target = idle_target(heap_committed());
 	size_t step = step_bytes(target), grown;
 	int saved = errno;
@@ -265,11 +265,11 @@ reclaim_check(void)
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
 	reclaim_flush_depots(target);
-	grown = growth_take(fresh, step);
+	grown = growth_take(clean, step);
 	if (grown != 0) {
 		/* Undo the count, so that the next check tries again. */
 		if (!reclaim_for_growth(target)) {
-			sub_relaxed(&fresh_seen, grown);
+			sub_relaxed(&clean_seen, grown);
 			store_relaxed(&reclaim_at, total);
 		}
 	}

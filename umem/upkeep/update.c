@@ -378,17 +378,17 @@ update_in_caller(uint64_t now)
 }
 
 static uint32_t
-ticks_get(void)
+tick_pushes(void)
 {
-	return load_relaxed(&cpu_layer.ticks);
+	return load_relaxed(&cpu_layer.tick_pushes);
 }
 
 static void
-ticks_set(uint32_t n)
+tick_pushes_set(uint32_t n)
 {
 	umem_assert(n != 0);
-	if (ticks_get() != n)
-		cpu_set_ticks(n);
+	if (tick_pushes() != n)
+		cpu_set_tick_pushes(n);
 }
 
 static void
@@ -444,9 +444,9 @@ poll_dirty(uint64_t now)
 	/* The clock is coarse, and all threads share the cache line. */
 	if (load_relaxed(&active_ns) != now)
 		store_relaxed(&active_ns, now);
-	if (heap_dirty() >= idle_target(0) && ticks_get() > TICK_FREES &&
+	if (heap_dirty() >= idle_target(0) && tick_pushes() > TICK_FREES &&
 	    !update_has_thread())
-		ticks_set(TICK_FREES);
+		tick_pushes_set(TICK_FREES);
 }
 
 void
@@ -456,7 +456,7 @@ update_poll(void)
 	uint64_t now = os_now_ns();
 	bool is_dirty = heap_dirty() != 0;
 
-	if (is_dirty || ticks_get() != INT32_MAX)
+	if (is_dirty || tick_pushes() != INT32_MAX)
 		poll_dirty(now);
 	if (unlikely(reclaim_is_due())) {
 		reclaim_check();
@@ -500,9 +500,9 @@ release_all(uint64_t now)
 	}
 	if (heap_purge(now - since, RELEASE_LIMIT) < RELEASE_LIMIT) {
 		since = 0;
-		ticks_set(INT32_MAX);
+		tick_pushes_set(INT32_MAX);
 	} else {
-		ticks_set(1);
+		tick_pushes_set(1);
 	}
 	store_relaxed(&idle_since_ns, since);
 	worker_end();
@@ -530,13 +530,13 @@ update_tick(void)
 	uint64_t now = os_now_ns();
 
 	if (update_has_thread()) {
-		ticks_set(INT32_MAX);
+		tick_pushes_set(INT32_MAX);
 		return;
 	}
 	if (is_idle(now)) {
 		release_all(now);
 	} else {
-		ticks_set(TICK_FREES);
+		tick_pushes_set(TICK_FREES);
 		if (now > load_relaxed(&due_ns))
 			update_due(now);
 	}

@@ -21,8 +21,8 @@ void update_poll(void);
 
 /*
  * Does an update if one is due, or returns all unused memory if the program is
- * idle.  The slow path of free() calls it once per countdown of cpu_layer.ticks
- * pushes; leaves errno alone.
+ * idle.  The slow path of free() calls it once per countdown of
+ * cpu_layer.tick_pushes pushes; leaves errno alone.
  */
 void update_tick(void);
 

@@ -1,25 +1,25 @@
-/* held.h - a set of pointer-sized values; see held.c */
-#ifndef UMEM_HELD_H
-#define UMEM_HELD_H
+/* pointer_set.h - a set of pointer-sized values; see pointer_set.c */
+#ifndef UMEM_POINTER_SET_H
+#define UMEM_POINTER_SET_H
 
 #include "vmem/base.h"
 
 /* Keys: [c] the lock of the caller. */
-struct held {
+struct pointer_set {
 	void **slot; /* [c] NULL: free */
 	size_t size; /* [c] slots: a power of two, or 0 */
 };
 
 /* Slots for n values at most half full, as a power of two. */
-size_t held_size(size_t n);
+size_t pointer_set_size(size_t n);
 
 /* Adds a value.  The set has a free slot.  False: the set contains it. */
-bool held_add(struct held *held, void *value);
+bool pointer_set_add(struct pointer_set *set, void *value);
 
 /* Removes a value.  False: the set does not contain it. */
-bool held_remove(struct held *held, void *value);
+bool pointer_set_remove(struct pointer_set *set, void *value);
 
 /* Moves the values of from to an empty set that is at least as large. */
-void held_move(struct held *held, const struct held *from);
+void pointer_set_move(struct pointer_set *set, const struct pointer_set *from);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * cpu_ticks.c - counts the pushes of a CPU, and estimates its rounds
+ * cpu_pushes.c - counts the pushes of a CPU, and estimates its rounds
  *
  * The top of a CPU's header 0 is the push counter of the CPU (cpu_layout.h).
  * Each push decrements it, and a push that finds it at 0 takes the slow path,
@@ -21,9 +21,9 @@
 
 /* The push counter in a CPU's header 0. */
 static uint32_t *
-ticks_of(struct cpu_hot *none)
+pushes_of(struct cpu_hot *none)
 {
-	return (uint32_t *)(void *)((char *)none + CPU_TICKS_AT);
+	return (uint32_t *)(void *)((char *)none + CPU_PUSHES_AT);
 }
 
 /* The cold part of a CPU's header 0, which has no magazines. */
@@ -51,16 +51,16 @@ marks_are_on(void)
  * run out: at the first push, if rounds are marked.
  */
 void
-cpu_ticks_start(struct cpu_hot *none)
+cpu_pushes_start(struct cpu_hot *none)
 {
 	struct push_counter *pushes = &cold_of_none(none)->pushes;
-	uint32_t n = load_relaxed(&cpu_layer.ticks);
+	uint32_t n = load_relaxed(&cpu_layer.tick_pushes);
 	uint32_t first = marks_are_on() ? 0 : n;
 
 	pushes->left[COUNTED_TICK] = n - first;
 	pushes->left[COUNTED_CANDIDATE] = LEFT_NEVER;
 	store_release(&none->bottom, CPU_NO_BOTTOM);
-	store_release(ticks_of(none), first);
+	store_release(pushes_of(none), first);
 }
 
 /*
@@ -72,20 +72,20 @@ shorten_all_locked(uint32_t n)
 {
 	lock_assert_held(&cpu_regions_lock);
 	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
-		uint32_t *ticks =
-		    ticks_of(hot_of(header_hot(cpu_regions, 0), cpu));
+		uint32_t *counter =
+		    pushes_of(hot_of(header_hot(cpu_regions, 0), cpu));
 
-		if (cpu_regions->committed[cpu] && load_relaxed(ticks) > n)
-			store_relaxed(ticks, n);
+		if (cpu_regions->committed[cpu] && load_relaxed(counter) > n)
+			store_relaxed(counter, n);
 	}
 }
 
 void
-cpu_set_ticks(uint32_t n)
+cpu_set_tick_pushes(uint32_t n)
 {
 	/* Otherwise a new block could start with the old number meanwhile. */
 	lock_take(&cpu_regions_lock);
-	store_relaxed(&cpu_layer.ticks, n);
+	store_relaxed(&cpu_layer.tick_pushes, n);
 	shorten_all_locked(n);
 	lock_release(&cpu_regions_lock);
 }
@@ -108,7 +108,7 @@ cpu_set_marks(size_t bytes_max)
 static uint32_t
 distance_after(enum counted_event event)
 {
-	return event == COUNTED_TICK ? load_relaxed(&cpu_layer.ticks)
+	return event == COUNTED_TICK ? load_relaxed(&cpu_layer.tick_pushes)
 				     : cpu_marks.chooser->candidate_distance();
 }
 
@@ -119,7 +119,7 @@ distance_after(enum counted_event event)
  * and a store of one of them may be lost.
  */
 static bool
-ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
+pushes_again(struct push_counter *pushes, uint32_t *counter, uint32_t reload)
 {
 	uint32_t left[COUNTED_EVENTS], least = reload;
 	bool is_tick = false;
@@ -146,7 +146,7 @@ ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
 	for (unsigned i = 0; i < COUNTED_EVENTS; i++)
 		store_relaxed(&pushes->left[i],
 		    left[i] == LEFT_NEVER ? LEFT_NEVER : left[i] - least);
-	store_relaxed(ticks, least);
+	store_relaxed(counter, least);
 	return is_tick;
 }
 
@@ -161,19 +161,20 @@ cpu_take_candidate(size_t bytes)
 	struct cpu_hot *none = cpu_header_none();
 	unsigned cpu = rseq_cpu(&cpu_layer.place);
 	struct push_counter *pushes;
-	uint32_t *ticks;
+	uint32_t *counter;
 
 	if (!marks_are_on() || !is_cpu(cpu) || !is_committed(none, cpu))
 		return CANDIDATE_NONE;
 	none = hot_of(none, cpu);
-	ticks = ticks_of(none);
+	counter = pushes_of(none);
 	pushes = &cold_of_none(none)->pushes;
-	if ((int32_t)load_relaxed(ticks) >= 0 ||
+	if ((int32_t)load_relaxed(counter) >= 0 ||
 	    load_relaxed(&pushes->left[COUNTED_CANDIDATE]) != 0)
 		return CANDIDATE_NONE;
 	/* cpu_ticked() restarts the counter if it has run out for it, too. */
 	if (load_relaxed(&pushes->left[COUNTED_TICK]) != 0)
-		ticks_again(pushes, ticks, load_relaxed(&cpu_layer.ticks));
+		pushes_again(
+		    pushes, counter, load_relaxed(&cpu_layer.tick_pushes));
 	else
 		store_relaxed(&pushes->left[COUNTED_CANDIDATE],
 		    cpu_marks.chooser->candidate_distance() + 1);
@@ -185,26 +186,27 @@ cpu_take_candidate(size_t bytes)
 bool
 cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 {
-	uint32_t reload = load_relaxed(&cpu_layer.ticks);
+	uint32_t reload = load_relaxed(&cpu_layer.tick_pushes);
 	struct cpu_hot *none = hot_of(header_hot(cpu_regions, 0), owned->cpu);
 	uint32_t left;
-	uint32_t *ticks;
+	uint32_t *counter;
 
-	ticks = ticks_of(none);
+	counter = pushes_of(none);
 	/*
 	 * Relaxed: sections of this CPU continue to count meanwhile, and the
 	 * exact count does not matter.
 	 */
-	left = load_relaxed(ticks);
+	left = load_relaxed(counter);
 	if (npushes != 0) {
 		left -= npushes;
-		store_relaxed(ticks, left);
+		store_relaxed(counter, left);
 	}
 	if (left <= reload)
 		return false;
 	if ((int32_t)left < 0)
-		return ticks_again(&cold_of_none(none)->pushes, ticks, reload);
-	store_relaxed(ticks, reload);
+		return pushes_again(
+		    &cold_of_none(none)->pushes, counter, reload);
+	store_relaxed(counter, reload);
 	return false;
 }
 
