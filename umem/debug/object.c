@@ -56,12 +56,17 @@ program_has(const struct program *p, uintptr_t pc)
 	return false;
 }
 
-static const ElfW(Phdr) * program_header(const struct program *p, unsigned type)
+const ElfW(Shdr) * file_sections(const char *file, size_t bytes, unsigned *n)
 {
-	for (size_t i = 0; i < p->n; i++)
-		if (p->headers[i].p_type == type)
-			return &p->headers[i];
-	return NULL;
+	const ElfW(Ehdr) *e = (const void *)file;
+
+	*n = 0;
+	if (bytes < sizeof(*e) || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    e->e_shentsize != sizeof(ElfW(Shdr)) || e->e_shoff > bytes ||
+	    (bytes - e->e_shoff) / sizeof(ElfW(Shdr)) < e->e_shnum)
+		return NULL;
+	*n = e->e_shnum;
+	return (const void *)(file + e->e_shoff);
 }
 
 /* Finds .eh_frame in a mapped file, which may be any file. */
@@ -69,19 +74,16 @@ static const ElfW(Shdr) * file_eh_frame(const char *file, size_t bytes)
 {
 	static const char name[] = ".eh_frame";
 	const ElfW(Ehdr) *e = (const void *)file;
-	const ElfW(Shdr) * s, *names;
+	unsigned n;
+	const ElfW(Shdr) *s = file_sections(file, bytes, &n), *names;
 
-	if (bytes < sizeof(*e) || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    e->e_shentsize != sizeof(*s) || e->e_shoff > bytes ||
-	    (bytes - e->e_shoff) / sizeof(*s) < e->e_shnum ||
-	    e->e_shstrndx >= e->e_shnum)
+	if (s == NULL || e->e_shstrndx >= n)
 		return NULL;
-	s = (const void *)(file + e->e_shoff);
 	names = &s[e->e_shstrndx];
 	if (names->sh_offset > bytes ||
 	    bytes - names->sh_offset < names->sh_size)
 		return NULL;
-	for (unsigned i = 0; i < e->e_shnum; i++)
+	for (unsigned i = 0; i < n; i++)
 		if (s[i].sh_name < names->sh_size &&
 		    names->sh_size - s[i].sh_name >= sizeof(name) &&
 		    memcmp(file + names->sh_offset + s[i].sh_name, name,
@@ -137,18 +139,13 @@ object_find_eh_frame(struct code_object *object, const struct program *p)
 static bool
 find_program(const struct program *p, uintptr_t pc, struct code_object *object)
 {
-	const ElfW(Phdr) * header;
-
 	if (!program_has(p, pc))
 		return false;
 	*object = (struct code_object){.bias = p->bias, .path = ""};
-	header = program_header(p, PT_DYNAMIC);
-	if (header != NULL)
-		object->dynamic = (const void *)(p->bias + header->p_vaddr);
-	header = program_header(p, PT_GNU_EH_FRAME);
-	if (header != NULL)
-		object->eh_frame_hdr =
-		    (const uint8_t *)(p->bias + header->p_vaddr);
+	for (size_t i = 0; i < p->n; i++)
+		if (p->headers[i].p_type == PT_GNU_EH_FRAME)
+			object->eh_frame_hdr =
+			    (const uint8_t *)(p->bias + p->headers[i].p_vaddr);
 	return true;
 }
 
@@ -164,7 +161,6 @@ find_by_libc(uintptr_t pc, struct code_object *object)
 	if (found.dlfo_link_map != NULL) {
 		object->bias = found.dlfo_link_map->l_addr;
 		object->path = found.dlfo_link_map->l_name;
-		object->dynamic = found.dlfo_link_map->l_ld;
 	}
 	return true;
 }

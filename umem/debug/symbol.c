@@ -2,10 +2,9 @@
  * symbol.c - names for addresses of code
  *
  * Used by reports, when the heap may be corrupt: takes no lock and allocates
- * nothing.  object.c finds the object.  The symbol is searched in the object's
- * dynamic symbol table, and then in the symbol table
- * of the file, which is mapped for that purpose.  The second search is needed
- * because functions of the program itself are not in the dynamic table.
+ * nothing.  object.c finds the object.  The symbol is searched in the symbol
+ * tables of its file, which is mapped for that purpose: all functions are in
+ * one, or, after strip, those that others may call.
  */
 #include <elf.h>
 #include <link.h>
@@ -48,92 +47,40 @@ table_search(
 	}
 }
 
-/* glibc makes the pointers of the dynamic section absolute; others do not. */
-static const void *
-dynamic_pointer(const struct code_object *object, const ElfW(Dyn) * d)
+/* Reads a section with symbols; false: it is none, or not in the file. */
+static bool
+table_read(const char *file, size_t bytes, const ElfW(Shdr) * s,
+    const ElfW(Shdr) * names, struct symbol_table *table)
 {
-	uintptr_t at = d->d_un.d_ptr;
-
-	return (const void *)(at < object->bias ? at + object->bias : at);
-}
-
-/* Counts the symbols of a GNU hash table: up to the end of the last chain. */
-static size_t
-gnu_count(const uint32_t *hash)
-{
-	uint32_t nbuckets = hash[0], offset = hash[1], nmasks = hash[2];
-	const uint32_t *bucket = hash + 4 + nmasks * (sizeof(size_t) / 4);
-	const uint32_t *chain = bucket + nbuckets;
-	uint32_t last = 0;
-
-	for (uint32_t i = 0; i < nbuckets; i++)
-		if (bucket[i] > last)
-			last = bucket[i];
-	if (last < offset)
-		return offset;
-	while ((chain[last - offset] & 1) == 0)
-		last++;
-	return last + 1;
-}
-
-static void
-dynamic_search(
-    const struct code_object *object, uintptr_t at, struct symbol_match *match)
-{
-	struct symbol_table table = {0};
-
-	for (const ElfW(Dyn) *d = object->dynamic;
-	     d != NULL && d->d_tag != DT_NULL; d++) {
-		const void *p = dynamic_pointer(object, d);
-
-		if (d->d_tag == DT_SYMTAB)
-			table.symbols = p;
-		else if (d->d_tag == DT_STRTAB)
-			table.names = p;
-		else if (d->d_tag == DT_STRSZ)
-			table.names_bytes = d->d_un.d_val;
-		else if (d->d_tag == DT_HASH)
-			table.n = ((const uint32_t *)p)[1];
-		else if (d->d_tag == DT_GNU_HASH && table.n == 0)
-			table.n = gnu_count(p);
-	}
-	if (table.symbols != NULL && table.names != NULL)
-		table_search(&table, at, match);
+	if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) ||
+	    s->sh_offset > bytes || bytes - s->sh_offset < s->sh_size ||
+	    names->sh_offset > bytes || names->sh_size == 0 ||
+	    bytes - names->sh_offset < names->sh_size ||
+	    file[names->sh_offset + names->sh_size - 1] != '\0')
+		return false;
+	table->symbols = (const void *)(file + s->sh_offset);
+	table->n = s->sh_size / sizeof(ElfW(Sym));
+	table->names = file + names->sh_offset;
+	table->names_bytes = names->sh_size;
+	return true;
 }
 
 /*
- * Finds the symbol table of a mapped file.  Checks all bounds, because the file
- * may contain anything.
+ * Searches the symbol tables of a mapped file.  Checks all bounds, because the
+ * file may contain anything.
  */
-static bool
-file_table(const char *file, size_t bytes, struct symbol_table *table)
+static void
+file_search(
+    const char *file, size_t bytes, uintptr_t at, struct symbol_match *match)
 {
-	const ElfW(Ehdr) *e = (const void *)file;
-	const ElfW(Shdr) * s;
+	unsigned n;
+	const ElfW(Shdr) *s = file_sections(file, bytes, &n);
+	struct symbol_table table;
 
-	if (bytes < sizeof(*e) || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    e->e_shentsize != sizeof(*s) || e->e_shoff > bytes ||
-	    (bytes - e->e_shoff) / sizeof(*s) < e->e_shnum)
-		return false;
-	s = (const void *)(file + e->e_shoff);
-	for (unsigned i = 0; i < e->e_shnum; i++) {
-		if (s[i].sh_type != SHT_SYMTAB || s[i].sh_link >= e->e_shnum ||
-		    s[i].sh_offset > bytes ||
-		    bytes - s[i].sh_offset < s[i].sh_size)
-			continue;
-		const ElfW(Shdr) *names = &s[s[i].sh_link];
-
-		if (names->sh_offset > bytes || names->sh_size == 0 ||
-		    bytes - names->sh_offset < names->sh_size ||
-		    file[names->sh_offset + names->sh_size - 1] != '\0')
-			continue;
-		table->symbols = (const void *)(file + s[i].sh_offset);
-		table->n = s[i].sh_size / sizeof(ElfW(Sym));
-		table->names = file + names->sh_offset;
-		table->names_bytes = names->sh_size;
-		return true;
-	}
-	return false;
+	for (unsigned i = 0; i < n; i++)
+		if (s[i].sh_link < n &&
+		    table_read(file, bytes, &s[i], &s[s[i].sh_link], &table))
+			table_search(&table, at, match);
 }
 
 /* Returns the path of the program or library, or "". */
@@ -192,7 +139,6 @@ symbol_text(struct message *m, uintptr_t pc)
 {
 	struct code_object object;
 	struct symbol_match best = {0};
-	struct symbol_table table;
 	const char *path;
 	char *file = NULL;
 	size_t bytes = 0;
@@ -203,12 +149,11 @@ symbol_text(struct message *m, uintptr_t pc)
 		return;
 	}
 	at = pc - 1 - object.bias;
-	dynamic_search(&object, at, &best);
 	/* A filter may end a confined process for an open(). */
-	if (best.name == NULL && !os_is_confined())
+	if (!os_is_confined())
 		file = map_object(&object, &bytes);
-	if (file != NULL && file_table(file, bytes, &table))
-		table_search(&table, at, &best);
+	if (file != NULL)
+		file_search(file, bytes, at, &best);
 	path = object_path(&object);
 	message_plain(m, *path == '\0' ? "a.out" : string_path_base(path));
 	if (best.name != NULL) {
