@@ -255,6 +255,7 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 	return p;
 }
 
+/* Returns the bufctl of an object of the cache, of which *i is the number. */
 static struct bufctl *
 bufctl_of_object(struct umem_cache *cache, void *p, unsigned *i)
 {
@@ -263,6 +264,16 @@ bufctl_of_object(struct umem_cache *cache, void *p, unsigned *i)
 	slab_find_chunk(&cache->slabs, p, &slab, i);
 	umem_assert(bufctl_check(cache, bufctl_at(slab, *i), p));
 	return bufctl_at(slab, *i);
+}
+
+/* Returns the bufctl of a buffer; NULL: it is a large block, and damaged. */
+static struct bufctl *
+bufctl_of(struct umem_cache *cache, void *p)
+{
+	unsigned i;
+
+	return cache == &debug_large_cache ? debug_large_bufctl(p)
+					   : bufctl_of_object(cache, p, &i);
 }
 
 /* From now on a free by the program has the wrong API, and is reported. */
@@ -286,7 +297,7 @@ debug_hand_out(struct umem_cache *cache, void *p)
 
 	umem_assert(bufctl->api == API_RESERVED);
 	debug_check_signal(cache);
-	if (debug_redzone_is_intact(cache, bufctl, p, debug_tag(cache, p)) &&
+	if (debug_redzone_is_intact(cache, bufctl) &&
 	    (i == 0 || debug_previous_is_intact(
 			   cache, bufctl, bufctl_at(bufctl->slab, i - 1), p)))
 		debug_uninit_is_intact(cache, bufctl, p);
@@ -391,9 +402,13 @@ error_of_state(uint32_t state)
 	return state == BUFCTL_WAITING ? UMERR_DUPWAIT : UMERR_DUPFREE;
 }
 
-bool
-debug_change_state(struct umem_cache *cache, struct bufctl *bufctl,
-    const void *p, enum bufctl_state to)
+/*
+ * Moves an allocated buffer to another state, for a free.  If it was not
+ * allocated, reports that and returns false.
+ */
+static bool
+change_state(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
+    enum bufctl_state to)
 {
 	uint32_t state = BUFCTL_ALLOCATED;
 	struct error_info none = {0};
@@ -409,9 +424,12 @@ debug_change_state(struct umem_cache *cache, struct bufctl *bufctl,
 	return false;
 }
 
-/* Do the API and the size of the free match the allocation? */
-bool
-debug_free_matches(struct umem_cache *cache, struct bufctl *bufctl, void *p,
+/*
+ * Do the API and the size of the free match the allocation?  Reports an error
+ * if not.
+ */
+static bool
+free_matches(struct umem_cache *cache, struct bufctl *bufctl, void *p,
     size_t size, unsigned api)
 {
 	struct error_info info = {0};
@@ -433,17 +451,19 @@ debug_free_matches(struct umem_cache *cache, struct bufctl *bufctl, void *p,
 	return true;
 }
 
-void
-debug_log_contents(
-    struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n)
+/* Copies a buffer to the contents log, if UMEM_DEBUG asks for that. */
+static void
+log_contents(struct umem_cache *cache, struct bufctl *bufctl)
 {
 	struct bufctl_audit *audit = (void *)bufctl;
+	size_t n = bufctl->size;
 
 	if ((cache->debug & UMF_CONTENTS) == 0 || !log_is_on(LOG_CONTENTS))
 		return;
 	if (n > debug.contents_bytes)
 		n = debug.contents_bytes;
-	audit->contents = n == 0 ? NULL : log_put(LOG_CONTENTS, p, n);
+	audit->contents =
+	    n == 0 ? NULL : log_put(LOG_CONTENTS, bufctl->addr, n);
 }
 
 /*
@@ -466,6 +486,27 @@ keep_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
 }
 
 /*
+ * Returns the bufctl of a buffer of a slab that the program frees, of which *i
+ * is the number, or NULL after a report of misuse.
+ */
+static struct bufctl *
+bufctl_to_free(struct umem_cache *cache, void *p, unsigned *i)
+{
+	struct slab *slab;
+
+	switch (slab_find_chunk(&cache->slabs, p, &slab, i)) {
+	case SLAB_FOREIGN:
+		report_foreign_free(cache, p);
+		return NULL;
+	case SLAB_INTERIOR:
+		report_interior_free(cache, slab, *i, p);
+		return NULL;
+	default:
+		return bufctl_at(slab, *i);
+	}
+}
+
+/*
  * Checks a buffer that the program frees, and moves it to another state.
  * Returns NULL after a report of misuse.
  */
@@ -473,28 +514,17 @@ static struct bufctl *
 check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
     enum bufctl_state to)
 {
-	struct slab *slab;
-	struct bufctl *bufctl;
 	unsigned i = 0;
+	struct bufctl *bufctl = cache == &debug_large_cache
+				    ? debug_large_bufctl(p)
+				    : bufctl_to_free(cache, p, &i);
 
-	switch (slab_find_chunk(&cache->slabs, p, &slab, &i)) {
-	case SLAB_FOREIGN:
-		report_foreign_free(cache, p);
-		return NULL;
-	case SLAB_INTERIOR:
-		report_interior_free(cache, slab, i, p);
-		return NULL;
-	default:
-		break;
-	}
-	bufctl = bufctl_at(slab, i);
-	if (!debug_change_state(cache, bufctl, p, to) ||
-	    !debug_free_matches(cache, bufctl, p, size, api) ||
-	    !debug_redzone_is_intact(cache, bufctl, p, debug_tag(cache, p)) ||
+	if (bufctl == NULL || !change_state(cache, bufctl, p, to) ||
+	    !free_matches(cache, bufctl, p, size, api) ||
+	    !debug_redzone_is_intact(cache, bufctl) ||
 	    (i > 0 && !debug_previous_is_intact(
-			  cache, bufctl, bufctl_at(slab, i - 1), p)))
+			  cache, bufctl, bufctl_at(bufctl->slab, i - 1), p)))
 		return NULL;
-	umem_assert(bufctl_check(cache, bufctl, p));
 	debug_check_signal(cache);
 	return bufctl;
 }
@@ -505,17 +535,21 @@ write_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
 	if (cache->destruct != NULL && debug_has_patterns(cache))
 		cache->destruct(p, cache->priv);
-	debug_log_contents(cache, bufctl, p, bufctl->size);
+	log_contents(cache, bufctl);
 	debug_make_free(cache, bufctl, p);
 }
 
 /* Passes a free buffer to the quarantine or to its slab. */
 static void
-release_chunk(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+release_buffer(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
 	void *bad;
 
 	umem_assert(bufctl->state == BUFCTL_FREE);
+	if (cache == &debug_large_cache) {
+		debug_large_release(bufctl);
+		return;
+	}
 	if ((cache->debug & UMF_FIREWALL) != 0)
 		keep_bufctl(cache, bufctl);
 	if (debug_has_quarantine(cache))
@@ -534,7 +568,7 @@ debug_free(struct umem_cache *cache, void *p, size_t size, unsigned api)
 		return false;
 	write_free(cache, bufctl, p);
 	debug_stamp(cache, bufctl);
-	release_chunk(cache, bufctl, p);
+	release_buffer(cache, bufctl, p);
 	return true;
 }
 
@@ -553,27 +587,25 @@ debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned api)
 void
 debug_defer_undo(struct umem_cache *cache, void *p)
 {
-	unsigned i = 0;
+	struct bufctl *bufctl = bufctl_of(cache, p);
 
-	umem_assert(bufctl_of_object(cache, p, &i)->state == BUFCTL_WAITING);
+	umem_assert(bufctl->state == BUFCTL_WAITING);
 	/* No resize is in progress. */
-	store_relaxed(&bufctl_of_object(cache, p, &i)->sum, 0);
+	store_relaxed(&bufctl->sum, 0);
 	/* Release: the caller may pass the buffer to another thread. */
-	store_release(&bufctl_of_object(cache, p, &i)->state, BUFCTL_ALLOCATED);
+	store_release(&bufctl->state, BUFCTL_ALLOCATED);
 }
 
 void
 debug_free_deferred(struct umem_cache *cache, void *p)
 {
-	unsigned i = 0;
-	struct bufctl *bufctl = bufctl_of_object(cache, p, &i);
+	struct bufctl *bufctl = bufctl_of(cache, p);
 
-	umem_assert(bufctl->state == BUFCTL_WAITING);
-	if (!debug_wait_is_intact(cache, bufctl, debug_tag(cache, p)))
+	if (bufctl == NULL || !debug_wait_is_intact(cache, bufctl))
 		return;
 	write_free(cache, bufctl, p);
 	store_release(&bufctl->state, BUFCTL_FREE);
-	release_chunk(cache, bufctl, p);
+	release_buffer(cache, bufctl, p);
 }
 
 void
@@ -601,15 +633,21 @@ debug_owns(unsigned class)
 {
 	if (likely(!debug.on) || class == 0)
 		return false;
-	return class == PAGE_MAP_LARGE ? debug_large()
-				       : class_cache[class]->debug != 0;
+	return debug_cache_of(class)->debug != 0;
+}
+
+struct umem_cache *
+debug_cache_of(unsigned class)
+{
+	return class == PAGE_MAP_LARGE ? &debug_large_cache
+				       : class_cache[class];
 }
 
 /* Returns the bufctl of an allocated block, or NULL after a report. */
 static struct bufctl *
 block_bufctl(unsigned class, const void *p)
 {
-	struct umem_cache *cache = &debug_large_cache;
+	struct umem_cache *cache = debug_cache_of(class);
 	struct bufctl *bufctl = NULL;
 	struct error_info none = {0};
 	struct slab *slab;
@@ -618,7 +656,6 @@ block_bufctl(unsigned class, const void *p)
 	if (class == PAGE_MAP_LARGE) {
 		bufctl = debug_large_bufctl(p);
 	} else {
-		cache = class_cache[class];
 		if (slab_find_chunk(&cache->slabs, (void *)(uintptr_t)p, &slab,
 			&i) != SLAB_FINE) {
 			debug_bad_address(p);
@@ -657,19 +694,18 @@ debug_set_api(void *p, unsigned api)
 bool
 debug_resize(unsigned class, void *p, size_t size)
 {
-	struct umem_cache *cache = class_cache[class];
+	struct umem_cache *cache = debug_cache_of(class);
 	struct bufctl *bufctl = block_bufctl(class, p);
-	struct buftag *tag;
 
-	if (bufctl == NULL)
+	if (bufctl == NULL || !debug_redzone_is_intact(cache, bufctl) ||
+	    (class == PAGE_MAP_LARGE && !debug_large_open(bufctl, size)))
 		return false;
-	tag = debug_tag(cache, p);
-	if (!debug_redzone_is_intact(cache, bufctl, p, tag))
-		return false;
-	umem_assert(size <= cache->bufsize);
+	umem_assert(size <= debug_tag_offset(cache, p));
 	debug_resize_begin(bufctl);
 	store_relaxed(&bufctl->size, size);
-	debug_write_redzone(cache, bufctl, p, tag);
+	if (class == PAGE_MAP_LARGE)
+		debug_large_guard(bufctl);
+	debug_write_redzone(cache, bufctl);
 	debug_resize_end(bufctl);
 	debug_stamp(cache, bufctl);
 	return true;

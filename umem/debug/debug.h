@@ -196,15 +196,19 @@ void debug_forget_cache(const struct umem_cache *cache);
  */
 void debug_report_in_use(struct umem_cache *cache);
 
-/* Is a block with this class byte debugged? */
+/* Is a block with this class byte debugged?  Returns its cache. */
 bool debug_owns(unsigned class);
+struct umem_cache *debug_cache_of(unsigned class);
 
 /*
  * Returns the bytes requested; SIZE_MAX if misuse was reported, under noabort.
  */
 size_t debug_usable(unsigned class, const void *p);
 
-/* Resizes a block in its chunk.  Returns false if it must move. */
+/*
+ * Resizes a block to a size of the same class, in its chunk, or a large block
+ * in its span.  Returns false if it must move.
+ */
 bool debug_resize(unsigned class, void *p, size_t size);
 
 /*
@@ -219,18 +223,14 @@ void debug_bad_address(const void *p);
  */
 struct bufctl *debug_bufctl_near(const void *p);
 
-/* Like large.h, for large blocks with a tag and a bufctl. */
+/* Stands for all large blocks: the functions above take it for a cache. */
+extern hidden struct umem_cache debug_large_cache;
+
+/* Are large blocks debugged? */
 bool debug_large(void);
+
+/* Like large_alloc(), for a large block with a tag and a bufctl. */
 void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api);
-void debug_large_free(void *p, size_t size, unsigned api);
-
-/* Like debug_defer() and its relatives, for a large block. */
-bool debug_large_defer(void *p, size_t size, unsigned api);
-void debug_large_defer_undo(void *p);
-void debug_large_free_deferred(void *p);
-
-/* Resizes a block in its span.  Returns false if it must move. */
-bool debug_large_resize(void *p, size_t size);
 
 /*
  * Are blocks of this class large blocks instead, whose pages are released at

@@ -88,14 +88,14 @@ pattern_find_change(const void *p, size_t n, uint64_t pattern)
 	return i;
 }
 
-/* Returns the value that the redzone of an allocated buffer must have. */
+/* Returns the value of the redzone of an allocated buffer of this size. */
 static uint64_t
-redzone_value(const struct umem_cache *cache, const struct bufctl *bufctl)
+redzone_value(const struct umem_cache *cache, size_t size)
 {
 	if (cache->class == 0)
 		return PATTERN_REDZONE;
-	return (PATTERN_REDZONE & UINT32_MAX) |
-	       (uint64_t)REDZONE_ENCODE(bufctl->size) << 32;
+	return (PATTERN_REDZONE & UINT32_MAX) | (uint64_t)REDZONE_ENCODE(size)
+						    << 32;
 }
 
 /*
@@ -110,9 +110,9 @@ struct slack {
 };
 
 static struct slack
-slack_of_size(const struct umem_cache *cache, size_t size)
+slack_of_size(const struct umem_cache *cache, const void *p, size_t size)
 {
-	size_t end = cache->tag_offset;
+	size_t end = debug_tag_offset(cache, p);
 	size_t page = os_page_size();
 
 	umem_assert(size <= end);
@@ -165,81 +165,77 @@ padding_find_change(
 }
 
 /*
- * Returns the offset of the first byte behind the size that has changed; 0:
- * none.
+ * Returns the offset of the first byte behind this size, up to the redzone,
+ * that has changed; SIZE_MAX: none.
  */
-static size_t
-redzone_find_change(const struct umem_cache *cache, const struct bufctl *bufctl,
-    void *p, const struct buftag *tag, struct error_info *info)
+static unchecked size_t
+redzone_find_change(
+    const struct umem_cache *cache, const struct bufctl *bufctl, size_t size)
 {
-	const unsigned char *byte = p;
-	uint64_t redzone = redzone_value(cache, bufctl);
-	struct slack slack = slack_of_size(cache, bufctl->size);
+	const volatile unsigned char *byte = bufctl->addr;
+	const struct buftag *tag = debug_tag(cache, bufctl->addr);
+	uint64_t redzone = redzone_value(cache, size);
+	struct slack slack = slack_of_size(cache, bufctl->addr, size);
+	size_t tag_offset = debug_tag_offset(cache, bufctl->addr);
 
 	for (unsigned part = 0; part < array_size(slack.from); part++)
 		for (size_t i = slack.from[part]; i < slack.to[part]; i++)
-			if (byte[i] != PATTERN_END) {
-				info->expected = PATTERN_END;
-				info->found = byte[i];
+			if (byte[i] != PATTERN_END)
 				return i;
-			}
-	if (tag == NULL || tag->redzone == redzone)
-		return 0;
-	info->expected = redzone;
-	info->found = tag->redzone;
-	byte = (const unsigned char *)&tag->redzone;
-	for (size_t i = 0; i < sizeof(redzone); i++)
-		if (byte[i] != (unsigned char)(redzone >> 8 * i))
-			return (size_t)(byte - (const unsigned char *)p) + i;
-	return 0;
-}
-
-/* Is the padding behind the tag intact?  Reports an error if not. */
-static bool
-padding_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
-    void *p, const struct buftag *tag)
-{
-	struct error_info info = {0};
-	size_t changed = padding_find_change(cache, tag, SIZE_MAX);
-
-	if (changed == SIZE_MAX)
-		return true;
-	info.offset = cache->tag_offset + sizeof(*tag) + changed;
-	info.expected = PATTERN_END_WORD;
-	debug_report_and_retire(UMERR_REDZONE, cache, bufctl, p, info);
-	return false;
+	for (size_t i = 0; tag != NULL && i < sizeof(redzone); i++)
+		if (byte[tag_offset + i] != (unsigned char)(redzone >> 8 * i))
+			return tag_offset + i;
+	return SIZE_MAX;
 }
 
 /*
- * Are the redzone and the tag of an allocated buffer intact?  Reports an error
- * if not.
+ * Compares the slack of a buffer of this size, its tag and the padding.
+ * Returns whether they are intact; otherwise stores the error in info.  Other
+ * threads may write to these bytes in debug_live_is_intact(), which then
+ * discards the result.
  */
+static unchecked bool
+tail_is_intact(const struct umem_cache *cache, const struct bufctl *bufctl,
+    size_t size, struct error_info *info)
+{
+	const struct buftag *tag = debug_tag(cache, bufctl->addr);
+	const struct bufctl *pointer;
+	uintptr_t state;
+
+	info->code = UMERR_REDZONE;
+	info->offset = redzone_find_change(cache, bufctl, size);
+	if (info->offset != SIZE_MAX)
+		return false;
+	if (tag == NULL)
+		return true;
+	pointer = load_relaxed(&tag->bufctl);
+	state = load_relaxed(&tag->bxstat) ^ (uintptr_t)pointer;
+	if (state != BUFTAG_ALLOCATED) {
+		info->code = UMERR_BADBUFTAG;
+		info->found = state;
+		info->expected = BUFTAG_ALLOCATED;
+		return false;
+	}
+	if (pointer != bufctl) {
+		info->code = UMERR_BADBUFCTL;
+		return false;
+	}
+	info->offset = padding_find_change(cache, tag, SIZE_MAX);
+	if (info->offset == SIZE_MAX)
+		return true;
+	info->offset += cache->tag_offset + sizeof(*tag);
+	return false;
+}
+
 bool
-debug_redzone_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
-    void *p, const struct buftag *tag)
+debug_redzone_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 {
 	struct error_info info = {0};
 
-	info.offset = redzone_find_change(cache, bufctl, p, tag, &info);
-	if (info.offset != 0 || info.expected != 0) {
-		debug_report_and_retire(UMERR_REDZONE, cache, bufctl, p, info);
-		return false;
-	}
-	if (tag == NULL)
+	if (tail_is_intact(cache, bufctl, bufctl->size, &info))
 		return true;
-	if (tag->bxstat != ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED)) {
-		info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
-		info.expected = BUFTAG_ALLOCATED;
-		debug_report_and_retire(
-		    UMERR_BADBUFTAG, cache, bufctl, p, info);
-		return false;
-	}
-	if (tag->bufctl != bufctl) {
-		debug_report_and_retire(
-		    UMERR_BADBUFCTL, cache, bufctl, p, info);
-		return false;
-	}
-	return padding_is_intact(cache, bufctl, p, tag);
+	debug_report_and_retire(info.code, cache, bufctl, bufctl->addr, info);
+	return false;
 }
 
 /*
@@ -273,59 +269,6 @@ tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
 	       (state == BUFTAG_ALLOCATED || state == BUFTAG_FREE);
 }
 
-/*
- * Compares the slack of a buffer of this size, its tag and the padding.
- * Returns whether they are intact; otherwise stores the error in info.  Other
- * threads may write to these bytes; then the caller discards the result.  The
- * upper half of the redzone is left out: what precedes it has changed, too, if
- * the buffer was overrun.
- */
-static unchecked bool
-live_bytes_are_intact(const struct umem_cache *cache,
-    const struct bufctl *bufctl, size_t size, struct error_info *info)
-{
-	const volatile unsigned char *byte = bufctl->addr;
-	const struct buftag *tag = debug_tag(cache, bufctl->addr);
-	struct slack slack = slack_of_size(cache, size);
-	const struct bufctl *pointer;
-	uintptr_t state;
-	size_t i;
-
-	for (i = slack.from[0]; i < slack.to[0]; i++)
-		if (byte[i] != PATTERN_END) {
-			info->code = UMERR_REDZONE;
-			info->offset = i;
-			return false;
-		}
-	if (tag == NULL)
-		return true;
-	for (i = 0; i < sizeof(uint32_t); i++)
-		if (byte[cache->tag_offset + i] !=
-		    (unsigned char)(PATTERN_REDZONE >> 8 * i)) {
-			info->code = UMERR_REDZONE;
-			info->offset = cache->tag_offset + i;
-			return false;
-		}
-	pointer = load_relaxed(&tag->bufctl);
-	state = load_relaxed(&tag->bxstat) ^ (uintptr_t)pointer;
-	if (state != BUFTAG_ALLOCATED) {
-		info->code = UMERR_BADBUFTAG;
-		info->found = state;
-		info->expected = BUFTAG_ALLOCATED;
-		return false;
-	}
-	if (pointer != bufctl) {
-		info->code = UMERR_BADBUFCTL;
-		return false;
-	}
-	i = padding_find_change(cache, tag, SIZE_MAX);
-	if (i == SIZE_MAX)
-		return true;
-	info->code = UMERR_REDZONE;
-	info->offset = cache->tag_offset + sizeof(*tag) + i;
-	return false;
-}
-
 bool
 debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
     struct error_info *info)
@@ -340,7 +283,7 @@ debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
 	sum = load_acquire(&bufctl->sum);
 	size = load_relaxed(&bufctl->size);
 	if ((sum & 1) != 0 || size > cache->tag_offset ||
-	    live_bytes_are_intact(cache, bufctl, size, info))
+	    tail_is_intact(cache, bufctl, size, info))
 		return true;
 	/* Pairs with the release fences of a free and of a resize. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -370,10 +313,10 @@ buffer_is_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
 
 	if (state != BUFCTL_ALLOCATED && state != BUFCTL_WAITING)
 		return false;
-	info->offset = redzone_find_change(
-	    cache, bufctl, bufctl->addr, debug_tag(cache, bufctl->addr), info);
-	return info->offset != 0 && (info->offset < cache->tag_offset ||
-					bufctl->size == cache->tag_offset);
+	info->offset = redzone_find_change(cache, bufctl, bufctl->size);
+	return info->offset != SIZE_MAX &&
+	       (info->offset < cache->tag_offset ||
+		   bufctl->size == cache->tag_offset);
 }
 
 /*
@@ -433,43 +376,43 @@ wait_sum_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
 }
 
 void
-debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl)
+debug_wait_begin(const struct umem_cache *cache, struct bufctl *bufctl)
 {
 	umem_assert(bufctl->state == BUFCTL_WAITING);
 	/* Atomic, because the check at exit may read it. */
-	store_relaxed(
-	    &bufctl->sum, wait_sum(bufctl->addr, wait_sum_bytes(view, bufctl)));
+	store_relaxed(&bufctl->sum,
+	    wait_sum(bufctl->addr, wait_sum_bytes(cache, bufctl)));
 }
 
 bool
-debug_wait_is_intact(const struct umem_cache *view, struct bufctl *bufctl,
-    const struct buftag *tag)
+debug_wait_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 {
 	void *p = bufctl->addr;
-	size_t n = wait_sum_bytes(view, bufctl);
+	size_t n = wait_sum_bytes(cache, bufctl);
 	struct error_info info = {.expected = n};
 
 	umem_assert(bufctl->state == BUFCTL_WAITING);
-	if (!debug_redzone_is_intact(view, bufctl, p, tag))
+	if (!debug_redzone_is_intact(cache, bufctl))
 		return false;
 	if (wait_sum(p, n) == bufctl->sum)
 		return true;
-	debug_report_and_retire(UMERR_WAITMOD, view, bufctl, p, info);
+	debug_report_and_retire(UMERR_WAITMOD, cache, bufctl, p, info);
 	return false;
 }
 
 void
-debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl,
-    void *p, struct buftag *tag)
+debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl)
 {
-	struct slack slack = slack_of_size(cache, bufctl->size);
+	char *p = bufctl->addr;
+	struct buftag *tag = debug_tag(cache, p);
+	struct slack slack = slack_of_size(cache, p, bufctl->size);
 
 	for (unsigned part = 0; part < array_size(slack.from); part++)
-		memset((char *)p + slack.from[part], PATTERN_END,
+		memset(p + slack.from[part], PATTERN_END,
 		    slack.to[part] - slack.from[part]);
-	if (tag == NULL)
-		return;
-	tag_write(tag, redzone_value(cache, bufctl), bufctl, BUFTAG_ALLOCATED);
+	if (tag != NULL)
+		tag_write(tag, redzone_value(cache, bufctl->size), bufctl,
+		    BUFTAG_ALLOCATED);
 }
 
 /* Returns the bufctl of the chunk before; NULL: there is none. */
@@ -578,7 +521,7 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
     struct bufctl *bufctl, void *p, size_t size, unsigned api)
 {
 	umem_assert(bufctl->state == BUFCTL_NEVER || bufctl->addr == p);
-	umem_assert(size <= cache->tag_offset && api < API_COUNT);
+	umem_assert(size <= debug_tag_offset(cache, p) && api < API_COUNT);
 	/*
 	 * A hardened buffer is already zero, because its free pattern was
 	 * checked.
@@ -600,7 +543,7 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 	bufctl->size = size;
 	bufctl->api = (uint16_t)api;
 	bufctl->sum = 0;
-	debug_write_redzone(cache, bufctl, p, debug_tag(cache, p));
+	debug_write_redzone(cache, bufctl);
 	store_release(&bufctl->state, BUFCTL_ALLOCATED);
 	debug_stamp(cache, bufctl);
 }

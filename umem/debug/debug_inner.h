@@ -12,17 +12,27 @@
 #include "umem/debug/error.h"
 #include "vmem/panic.h"
 
-/* Stands for all large blocks. */
-extern hidden struct umem_cache debug_large_cache;
+/* Returns the bytes between the start of a large block and its tag. */
+size_t debug_large_tag_offset(const void *p);
+
+/* Returns the bytes between the start of the buffer p and its tag. */
+static inline size_t
+debug_tag_offset(const struct umem_cache *cache, const void *p)
+{
+	return cache == &debug_large_cache ? debug_large_tag_offset(p)
+					   : cache->tag_offset;
+}
 
 /* Returns the tag behind the buffer p; NULL: the cache has no tags. */
 static inline struct buftag *
-debug_tag(const struct umem_cache *cache, void *p)
+debug_tag(const struct umem_cache *cache, const void *p)
 {
+	uintptr_t tag = (uintptr_t)p + debug_tag_offset(cache, p);
+
 	if (!cache->tagged)
 		return NULL;
-	umem_assert(((uintptr_t)p + cache->tag_offset) % sizeof(uint64_t) == 0);
-	return (struct buftag *)(void *)((char *)p + cache->tag_offset);
+	umem_assert(tag % sizeof(uint64_t) == 0);
+	return (struct buftag *)tag;
 }
 
 static inline bool
@@ -90,8 +100,8 @@ void debug_report_and_retire(enum error_code code,
  * Are the redzone and the tag of an allocated buffer intact?  Reports an error
  * if not.
  */
-bool debug_redzone_is_intact(const struct umem_cache *cache,
-    struct bufctl *bufctl, void *p, const struct buftag *tag);
+bool debug_redzone_is_intact(
+    const struct umem_cache *cache, struct bufctl *bufctl);
 
 /*
  * Is the buffer, if it is allocated, intact behind its size?  Stores the error
@@ -113,8 +123,7 @@ bool debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
  * Writes the redzone and the tag of an allocated buffer, of the size in its
  * bufctl.
  */
-void debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl,
-    void *p, struct buftag *tag);
+void debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl);
 
 /*
  * Are the tag and the first bytes of a free buffer intact?  Compares at most
@@ -143,37 +152,33 @@ void debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 void debug_check_signal(const struct umem_cache *cache);
 
 /*
- * Moves an allocated buffer to another state, for a free.  If it was not
- * allocated, reports that and returns false.
- */
-bool debug_change_state(struct umem_cache *cache, struct bufctl *bufctl,
-    const void *p, enum bufctl_state to);
-
-/*
  * Called when a buffer begins to wait for a grace period, and when its wait is
  * over.  The first function stores a checksum of the buffer's bytes.  The
  * second reports a buffer if its bytes, its redzone or its tag have changed
- * since.  view is the cache with the offset of the tag.
+ * since.
  */
-void debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl);
-bool debug_wait_is_intact(const struct umem_cache *view, struct bufctl *bufctl,
-    const struct buftag *tag);
-
-/*
- * Do the API and the size of the free match the allocation?  Reports an error
- * if not.
- */
-bool debug_free_matches(struct umem_cache *cache, struct bufctl *bufctl,
-    void *p, size_t size, unsigned api);
-
-/* Copies the first n bytes to the contents log, if UMEM_DEBUG asks for that. */
-void debug_log_contents(
-    struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n);
+void debug_wait_begin(const struct umem_cache *cache, struct bufctl *bufctl);
+bool debug_wait_is_intact(
+    const struct umem_cache *cache, struct bufctl *bufctl);
 
 /* Returns the bufctl of a large block; NULL: its tag is not intact. */
 struct bufctl *debug_large_peek(const void *p);
 
 /* Returns the bufctl of a large block, or NULL after a report. */
 struct bufctl *debug_large_bufctl(const void *p);
+
+/*
+ * Releases a large block that is free, and keeps its bufctl, which has the
+ * thread and the stack of the free.
+ */
+void debug_large_release(struct bufctl *bufctl);
+
+/*
+ * Makes the pages up to a new size of a large block accessible.  Returns false
+ * if the block must move.  debug_large_guard() makes the pages behind the block
+ * inaccessible, unless the kernel refuses.
+ */
+bool debug_large_open(const struct bufctl *bufctl, size_t size);
+void debug_large_guard(const struct bufctl *bufctl);
 
 #endif

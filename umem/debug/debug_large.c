@@ -14,8 +14,7 @@
  * (65530) for each block.  Therefore a new block has none while there are more
  * than GUARDED_MAX blocks.
  *
- * debug_large_cache stands for all large blocks; large_view() is a copy of it
- * with the offset of one block's tag.
+ * debug_large_cache stands for all large blocks.
  */
 #include <string.h>
 
@@ -49,6 +48,8 @@ debug_start(void)
 	debug_large_cache.align = HEAP_UNIT;
 	debug_large_cache.class = PAGE_MAP_LARGE;
 	debug_plan(&debug_large_cache, debug_large_cache.name, true);
+	/* The pages of a free block have no memory. */
+	debug_large_cache.pattern_bytes = 0;
 	if (debug_large_cache.debug != 0) {
 		debug_large_cache.debug |= UMF_REDZONE;
 		debug_large_cache.checks_slack = true;
@@ -128,36 +129,13 @@ large_remember_freed(struct bufctl *bufctl)
 	meta_free(old, bufctl_audit_bytes(debug.nframes));
 }
 
-static struct buftag *
-large_tag(const void *p)
+size_t
+debug_large_tag_offset(const void *p)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(p));
 
-	umem_assert(bytes >= large_total_bytes(0));
-	return (struct buftag *)(uintptr_t)((const char *)p + bytes -
-					    large_guard_bytes() -
-					    sizeof(struct buftag));
-}
-
-/* Returns a copy of the cache that has the offset of this block's tag. */
-static struct umem_cache
-large_view(const void *p)
-{
-	struct umem_cache view = debug_large_cache;
-
-	umem_assert(debug_large());
-	view.tag_offset = (uintptr_t)large_tag(p) - (uintptr_t)p;
-	return view;
-}
-
-static void
-large_write_redzone(struct bufctl *bufctl)
-{
-	struct umem_cache view = large_view(bufctl->addr);
-
-	umem_assert(bufctl->size <= view.tag_offset);
-	debug_write_redzone(
-	    &view, bufctl, bufctl->addr, large_tag(bufctl->addr));
+	umem_assert(debug_large() && bytes >= large_total_bytes(0));
+	return bytes - large_guard_bytes() - sizeof(struct buftag);
 }
 
 /* Returns the whole pages between the block and the page of its tag. */
@@ -166,21 +144,21 @@ large_gap(const struct bufctl *bufctl, size_t *bytes)
 {
 	uintptr_t p = (uintptr_t)bufctl->addr;
 	uintptr_t from = align_up(p + bufctl->size, os_page_size());
-	uintptr_t to =
-	    align_down((uintptr_t)large_tag((void *)p), os_page_size());
+	uintptr_t to = align_down(
+	    p + debug_large_tag_offset(bufctl->addr), os_page_size());
 
 	*bytes = from < to ? to - from : 0;
 	return (char *)from;
 }
 
-/* Makes the pages behind the block inaccessible, unless the kernel refuses. */
-static void
-large_guard_pages(const struct bufctl *bufctl)
+void
+debug_large_guard(const struct bufctl *bufctl)
 {
 	char *p = bufctl->addr, *gap;
 	size_t bytes = page_map_large_bytes(page_map_owner(p)), n;
 
-	if (large_count() > GUARDED_MAX)
+	if (!debug_has_quarantine(&debug_large_cache) ||
+	    large_count() > GUARDED_MAX)
 		return;
 	os_decommit(p + bytes - large_guard_bytes(), large_guard_bytes());
 	gap = large_gap(bufctl, &n);
@@ -232,73 +210,44 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api)
 		return NULL;
 	}
 	bufctl->addr = p;
-	bufctl->cache = &debug_large_cache;
 	bufctl->size = size;
-	bufctl->api = (uint16_t)api;
-	if (debug_has_quarantine(&debug_large_cache)) {
+	if (debug_has_quarantine(&debug_large_cache))
 		large_fill(bufctl, zeroed);
-		large_guard_pages(bufctl);
-	}
-	large_write_redzone(bufctl);
-	store_release(&bufctl->state, BUFCTL_ALLOCATED);
-	debug_stamp(&debug_large_cache, bufctl);
+	debug_large_guard(bufctl);
+	debug_make_allocated(
+	    &debug_large_cache, /* slab */ NULL, bufctl, p, size, api);
 	return p;
 }
 
 struct bufctl *
 debug_large_peek(const void *p)
 {
-	const struct buftag *tag = large_tag(p);
+	const struct buftag *tag = debug_tag(&debug_large_cache, p);
 
 	return tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED)
 		   ? tag->bufctl
 		   : NULL;
 }
 
-/* Returns the bufctl of a large block, or NULL after a report. */
 struct bufctl *
 debug_large_bufctl(const void *p)
 {
-	const struct buftag *tag = large_tag(p);
+	const struct buftag *tag = debug_tag(&debug_large_cache, p);
 	struct error_info info = {0};
 
 	if (debug_large_peek(p) != NULL)
 		return tag->bufctl;
 	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
 	info.expected = BUFTAG_ALLOCATED;
-	info.cache = &debug_large_cache;
 	debug_report(UMERR_BADBUFTAG, &debug_large_cache, NULL, p, info);
 	return NULL;
 }
 
-/*
- * Checks a block that the program frees, and moves it to another state.
- * Returns NULL after a report of misuse.
- */
-static struct bufctl *
-large_check_free(void *p, size_t size, unsigned api, enum bufctl_state to)
-{
-	struct umem_cache *cache = &debug_large_cache;
-	struct umem_cache view = large_view(p);
-	struct bufctl *bufctl = debug_large_bufctl(p);
-
-	if (bufctl == NULL || !debug_change_state(cache, bufctl, p, to) ||
-	    !debug_free_matches(cache, bufctl, p, size, api) ||
-	    !debug_redzone_is_intact(&view, bufctl, p, large_tag(p)))
-		return NULL;
-	return bufctl;
-}
-
-/*
- * Releases the block and keeps its bufctl, which has the thread and the stack
- * of the free.
- */
-static void
-large_release(struct bufctl *bufctl)
+void
+debug_large_release(struct bufctl *bufctl)
 {
 	void *p = bufctl->addr;
 
-	umem_assert(bufctl->state == BUFCTL_FREE);
 	if (debug_has_quarantine(&debug_large_cache))
 		large_quarantine(p);
 	else
@@ -306,65 +255,15 @@ large_release(struct bufctl *bufctl)
 	large_remember_freed(bufctl);
 }
 
-void
-debug_large_free(void *p, size_t size, unsigned api)
-{
-	struct bufctl *bufctl = large_check_free(p, size, api, BUFCTL_FREE);
-
-	if (bufctl == NULL)
-		return;
-	debug_log_contents(&debug_large_cache, bufctl, p, bufctl->size);
-	debug_stamp(&debug_large_cache, bufctl);
-	large_release(bufctl);
-}
-
 bool
-debug_large_defer(void *p, size_t size, unsigned api)
+debug_large_open(const struct bufctl *bufctl, size_t size)
 {
-	struct bufctl *bufctl = large_check_free(p, size, api, BUFCTL_WAITING);
+	char *p = bufctl->addr, *gap;
+	size_t gap_bytes;
 
-	if (bufctl == NULL)
+	if (align_up(large_total_bytes(size), HEAP_UNIT) !=
+	    page_map_large_bytes(page_map_owner(p)))
 		return false;
-	debug_wait_begin(&debug_large_cache, bufctl);
-	debug_stamp(&debug_large_cache, bufctl);
-	return true;
-}
-
-void
-debug_large_defer_undo(void *p)
-{
-	/* Release: the caller may pass the block to another thread. */
-	store_release(&debug_large_bufctl(p)->state, BUFCTL_ALLOCATED);
-}
-
-void
-debug_large_free_deferred(void *p)
-{
-	struct umem_cache view = large_view(p);
-	struct bufctl *bufctl = debug_large_bufctl(p);
-
-	if (bufctl == NULL ||
-	    !debug_wait_is_intact(&view, bufctl, large_tag(p)))
-		return;
-	debug_log_contents(&debug_large_cache, bufctl, p, bufctl->size);
-	store_release(&bufctl->state, BUFCTL_FREE);
-	large_release(bufctl);
-}
-
-bool
-debug_large_resize(void *p, size_t size)
-{
-	struct umem_cache view = large_view(p);
-	struct bufctl *bufctl = debug_large_bufctl(p);
-	size_t gap_bytes, old;
-	char *gap;
-
-	if (bufctl == NULL || align_up(large_total_bytes(size), HEAP_UNIT) !=
-				  page_map_large_bytes(page_map_owner(p)))
-		return false;
-	if (!debug_redzone_is_intact(&view, bufctl, p, large_tag(p)))
-		return false;
-	old = bufctl->size;
 	gap = large_gap(bufctl, &gap_bytes);
 	if (gap_bytes != 0 && !os_commit(gap, gap_bytes))
 		return false;
@@ -372,14 +271,8 @@ debug_large_resize(void *p, size_t size)
 	 * The pages are accessible again and zero, except for the last page of
 	 * the block.
 	 */
-	if (size > old)
-		memset((char *)p + old, 0, size - old);
-	umem_assert(bufctl->state == BUFCTL_ALLOCATED);
-	bufctl->size = size;
-	if (debug_has_quarantine(&debug_large_cache))
-		large_guard_pages(bufctl);
-	large_write_redzone(bufctl);
-	debug_stamp(&debug_large_cache, bufctl);
+	if (size > bufctl->size)
+		memset(p + bufctl->size, 0, size - bufctl->size);
 	return true;
 }
 

@@ -646,10 +646,7 @@ alloc_free_debugged(unsigned class, void *p, size_t size, unsigned kind)
 		return true;
 	if (class == CLASS_SAMPLE || !debug_owns(class))
 		return false;
-	if (class == PAGE_MAP_LARGE)
-		debug_large_free(p, size, kind);
-	else
-		debug_free(class_cache[class], p, size, kind);
+	debug_free(debug_cache_of(class), p, size, kind);
 	update_poll();
 	return true;
 }

@@ -140,17 +140,16 @@ static void *
 resize_debugged(unsigned class, void *p, size_t size)
 {
 	size_t old = class == 0 ? SIZE_MAX : debug_usable(class, p);
+	bool is_of_class;
 
 	umem_assert(debug.on);
 	if (old == SIZE_MAX) {
 		errno = EINVAL;
 		return NULL;
 	}
-	if (old == size ||
-	    (class == PAGE_MAP_LARGE && size > SIZE_SMALL &&
-		debug_large_resize(p, size)) ||
-	    (class != PAGE_MAP_LARGE && size <= SIZE_CLASS_MAX &&
-		size_class_of(size) == class && debug_resize(class, p, size)))
+	is_of_class = class == PAGE_MAP_LARGE ? size > SIZE_SMALL
+					      : size_class_of(size) == class;
+	if (old == size || (is_of_class && debug_resize(class, p, size)))
 		return p;
 	return resize_by_copy(p, old, size);
 }

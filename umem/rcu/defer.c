@@ -306,7 +306,8 @@ single_mark_waiting(enum defer_kind kind, void *p, size_t size)
 	if (page_map_sample_at(p) != 0)
 		sample_defer(page_map_sample_at(p), api_names[kind]);
 	else if (debug_owns(PAGE_MAP_LARGE))
-		return debug_large_defer(p, size, single_kind(kind));
+		return debug_defer(
+		    &debug_large_cache, p, size, single_kind(kind));
 	if (single_is_watched(kind))
 		checker_block_defer(p, single_bytes(p));
 	return true;
@@ -320,7 +321,7 @@ single_unmark_waiting(enum defer_kind kind, void *p, size_t size)
 	if (page_map_sample_at(p) != 0)
 		sample_defer_undo(page_map_sample_at(p));
 	else if (debug_owns(PAGE_MAP_LARGE))
-		debug_large_defer_undo(p);
+		debug_defer_undo(&debug_large_cache, p);
 	if (single_is_watched(kind))
 		checker_block(p, size, single_bytes(p), /* zeroed */ true);
 }
@@ -336,7 +337,7 @@ single_release(struct defer *layer, void *p)
 	if (sample != 0 && sample_is_deferred(sample))
 		sample_free_deferred(sample);
 	else if (debug_owns(PAGE_MAP_LARGE))
-		debug_large_free_deferred(p);
+		debug_free_deferred(&debug_large_cache, p);
 	else
 		alloc_free_as(
 		    p, single_kind(layer->kind), layer_api_name(layer));
