@@ -168,7 +168,7 @@ fork_release_locks(bool child)
 	meta_unlock_for_fork();
 	page_map_unlock_for_fork();
 	heap_unlock_for_fork();
-	vmem_unlock_for_fork();
+	vmem_unlock_for_fork(child);
 	fork_open_caches(child);
 	cpu_unlock_for_fork(child);
 	import_gates_unlock_for_fork(child);

@@ -97,9 +97,6 @@ int arena_add_span(vmem_t *arena, uintptr_t start, size_t size);
  */
 void *arena_error(vmem_t *arena, size_t size, int error, int vmflag);
 
-/* Call func for every arena, oldest first, with arena_list_lock held. */
-void arena_foreach(void (*func)(vmem_t *arena, void *arg), void *arg);
-
 /* Copy the statistics of an arena. */
 void arena_stats(vmem_t *arena, struct arena_stats *out);
 

@@ -24,13 +24,7 @@ void vmem_list_unlock_for_fork(void);
 
 /* For the atfork handlers: take and release the lock of every arena. */
 void vmem_lock_for_fork(void);
-void vmem_unlock_for_fork(void);
-
-/*
- * Resize the hash tables and trim the spare tags of all arenas.  The upkeep
- * pass calls it with no lock held.
- */
-void vmem_update(void);
+void vmem_unlock_for_fork(bool child);
 
 /*
  * Grow an allocated segment in place into the free segment directly behind it.

@@ -1,5 +1,5 @@
 /*
- * create.c - creation, destruction, update and fork handling of all arenas
+ * create.c - creation, destruction and fork handling of all arenas
  *
  * All live arenas are on one list, oldest first.  A source therefore precedes
  * the arenas that import from it.
@@ -26,18 +26,10 @@
 #include "vmem/panic.h"
 #include "vmem/string.h"
 
-/* Spare tags that an arena keeps after an update. */
-#define UPDATE_SPARE 8
-
-/* Steps of a hash table per update; this bounds how long the lock is held. */
-#define UPDATE_HASH_STEPS 4096
-
 static struct lock arena_list_lock = LOCK_INITIALIZER(LOCK_ARENA_LIST);
 static struct list arena_list = {&arena_list, &arena_list};
 
-/* Process and thread that took the locks for a fork. */
-static uint32_t fork_process;
-static uint32_t fork_thread;
+static uint32_t fork_thread; /* took the locks for a fork */
 
 /* The quantum of the source if it is an arena, else 0. */
 static size_t
@@ -110,7 +102,7 @@ arena_delete(vmem_t *arena)
 		meta_free(seg, sizeof(*seg));
 		seg = next;
 	}
-	segment_reserve_trim(&arena->reserve, 0);
+	segment_reserve_free(&arena->reserve);
 	seghash_destroy(&arena->hash);
 	meta_free(arena, sizeof(*arena));
 }
@@ -211,31 +203,6 @@ vmem_destroy(vmem_t *arena)
 }
 
 void
-arena_foreach(void (*func)(vmem_t *arena, void *arg), void *arg)
-{
-	lock_take(&arena_list_lock);
-	list_foreach (item, &arena_list)
-		func(container_of(item, vmem_t, link), arg);
-	lock_release(&arena_list_lock);
-}
-
-static void
-arena_update(vmem_t *arena, void *arg)
-{
-	(void)arg;
-	lock_take(&arena->lock);
-	seghash_resize(&arena->hash, UPDATE_HASH_STEPS);
-	segment_reserve_trim(&arena->reserve, UPDATE_SPARE);
-	lock_release(&arena->lock);
-}
-
-void
-vmem_update(void)
-{
-	arena_foreach(arena_update, NULL);
-}
-
-void
 vmem_list_lock_for_fork(void)
 {
 	lock_take_for_fork(&arena_list_lock);
@@ -252,7 +219,6 @@ vmem_lock_for_fork(void)
 {
 	list_foreach (item, &arena_list)
 		lock_take_for_fork(&container_of(item, vmem_t, link)->lock);
-	fork_process = os_process_id();
 	fork_thread = os_thread_id();
 }
 
@@ -271,10 +237,8 @@ walkers_remove_others(vmem_t *arena)
 }
 
 void
-vmem_unlock_for_fork(void)
+vmem_unlock_for_fork(bool child)
 {
-	bool child = os_process_id() != fork_process;
-
 	list_foreach (item, &arena_list) {
 		vmem_t *arena = container_of(item, vmem_t, link);
 

@@ -15,9 +15,9 @@
  *	buckets 16..21	arrays[0]		with hash ...10111: 23 >= 22:
  *						bucket 23 - 16 = 7
  *
- * An insert adds up to two buckets if there are more segments than buckets.  A
- * removal takes up to four buckets away if there are fewer segments than a
- * quarter of the buckets.  An array that has become empty is kept until the
+ * An insert adds a bucket if there are more segments than buckets.  A removal
+ * takes up to four buckets away if there are fewer segments than a quarter of
+ * the buckets.  An array that has become empty is kept until the
  * table has halved once more.  Otherwise a repeated pair of operations could
  * allocate and free the array each time.
  *
@@ -36,12 +36,11 @@
 #include "vmem/panic.h"
 
 /*
- * Buckets added per insert and removed per removal, at most.  The table must
- * grow faster than inserts fill it, and shrink faster than removals empty it.
+ * The table shrinks if there are fewer segments than 1/SHRINK_RATIO of the
+ * buckets, and then by as many buckets a removal, or else removals would empty
+ * it faster.
  */
-#define GROW_BUCKETS   2
-#define SHRINK_BUCKETS 4
-#define SHRINK_RATIO   4
+#define SHRINK_RATIO 4
 
 /* Buckets in one cache line. */
 #define LINE_BUCKETS 8
@@ -197,25 +196,22 @@ seghash_wants_shrink(const struct seghash *hash)
 }
 
 static noinline void
-seghash_grow(struct seghash *hash, size_t nsteps)
+seghash_grow(struct seghash *hash)
 {
-	while (nsteps-- > 0 && seghash_wants_growth(hash)) {
-		if (!bucket_add(hash)) {
-			/*
-			 * Try again after the table has an eighth more
-			 * segments.  Otherwise each insert would make a
-			 * system call.
-			 */
-			hash->retry_nsegs = hash->nsegs + hash->nsegs / 8;
-			return;
-		}
-	}
+	/*
+	 * If it fails, try again after so many inserts and removals as an
+	 * eighth of the segments.  Otherwise each insert would make a system
+	 * call.
+	 */
+	if (!bucket_add(hash))
+		hash->retry_nsegs = hash->nsegs + hash->nsegs / 8;
 }
 
 static noinline void
-seghash_shrink(struct seghash *hash, size_t nsteps)
+seghash_shrink(struct seghash *hash)
 {
-	while (nsteps-- > 0 && seghash_wants_shrink(hash))
+	for (unsigned i = 0; i < SHRINK_RATIO && seghash_wants_shrink(hash);
+	     i++)
 		bucket_remove_last(hash);
 }
 
@@ -232,7 +228,7 @@ seghash_insert(struct seghash *hash, struct segment *seg)
 	*bucket = seg;
 	hash->nsegs++;
 	if (unlikely(seghash_wants_growth(hash)))
-		seghash_grow(hash, GROW_BUCKETS);
+		seghash_grow(hash);
 }
 
 struct segment *
@@ -247,8 +243,10 @@ seghash_remove(struct seghash *hash, uintptr_t addr)
 		umem_assert(hash->nsegs != 0 && seg->type == VMEM_ALLOC);
 		*at = seg->chain;
 		hash->nsegs--;
+		if (unlikely(hash->retry_nsegs != 0))
+			hash->retry_nsegs--;
 		if (unlikely(seghash_wants_shrink(hash)))
-			seghash_shrink(hash, SHRINK_BUCKETS);
+			seghash_shrink(hash);
 		return seg;
 	}
 	return NULL;
@@ -262,14 +260,6 @@ seghash_find(const struct seghash *hash, uintptr_t addr)
 	while (seg != NULL && seg->start != addr)
 		seg = seg->chain;
 	return seg;
-}
-
-void
-seghash_resize(struct seghash *hash, size_t nsteps)
-{
-	hash->retry_nsegs = 0;
-	seghash_grow(hash, nsteps);
-	seghash_shrink(hash, nsteps);
 }
 
 bool

@@ -38,9 +38,6 @@ struct segment *seghash_remove(struct seghash *hash, uintptr_t addr);
 /* The segment that starts at addr, or NULL. */
 struct segment *seghash_find(const struct seghash *hash, uintptr_t addr);
 
-/* Add or remove up to nsteps buckets, towards the proper number of them. */
-void seghash_resize(struct seghash *hash, size_t nsteps);
-
 /* Is every segment allocated and in its proper bucket, and the count right? */
 bool seghash_check(const struct seghash *hash);
 

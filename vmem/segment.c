@@ -98,9 +98,9 @@ segment_delete(struct reserve *reserve, struct segment *seg)
 }
 
 void
-segment_reserve_trim(struct reserve *reserve, unsigned n)
+segment_reserve_free(struct reserve *reserve)
 {
-	while (reserve->nspare > n) {
+	while (reserve->nspare > 0) {
 		struct segment *seg = reserve->spare;
 
 		reserve->spare = seg->chain;

@@ -125,8 +125,8 @@ segment_new(
 /* Return a tag to the reserve; the tag is in no ring, list or tree. */
 void segment_delete(struct reserve *reserve, struct segment *seg);
 
-/* Free all spare tags but n. */
-void segment_reserve_trim(struct reserve *reserve, unsigned n);
+/* Free all spare tags. */
+void segment_reserve_free(struct reserve *reserve);
 
 /* Is the number of spare tags right? */
 bool segment_reserve_check(const struct reserve *reserve);

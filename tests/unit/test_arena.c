@@ -890,7 +890,7 @@ START_TEST(a_shrink_that_has_no_tag_changes_nothing)
 	os_fail_nth(1, 1u << 30);
 	while (vmem_alloc(arena, 64, VM_SLEEP) != NULL)
 		;
-	segment_reserve_trim(&arena->reserve, 0);
+	segment_reserve_free(&arena->reserve);
 	while (meta_alloc(sizeof(struct segment)) != NULL)
 		;
 	ck_assert(!vmem_shrink(arena, a, 6400, 64));
@@ -909,7 +909,6 @@ START_TEST(what_is_taken_for_records_comes_back_on_destroy)
 
 		for (int i = 0; i < 10000; i++)
 			vmem_alloc(arena, 3, VM_SLEEP);
-		vmem_update();
 		/*
 		 * All segments are leaked, so vmem_destroy() reports them on
 		 * stderr.
@@ -920,23 +919,6 @@ START_TEST(what_is_taken_for_records_comes_back_on_destroy)
 		dup2(9, STDERR_FILENO);
 		ck_assert_uint_eq(meta_used(), used);
 	}
-}
-END_TEST
-
-START_TEST(an_update_gives_spare_tags_back)
-{
-	vmem_t *arena = arena_make(1, 1000000, 1);
-	static void *all[1000];
-
-	for (int i = 0; i < 1000; i++)
-		all[i] = vmem_alloc(arena, 3, VM_SLEEP);
-	for (int i = 0; i < 1000; i++)
-		vmem_free(arena, all[i], 3);
-	size_t used = meta_used();
-
-	vmem_update();
-	ck_assert_uint_lt(meta_used(), used);
-	ck_assert(arena_check(arena));
 }
 END_TEST
 
@@ -1007,7 +989,6 @@ observe(void *arg)
 	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
 		vmem_walk(shared, VMEM_ALLOC | VMEM_FREE | (int)VMEM_REENTRANT,
 		    see_nothing, NULL);
-		vmem_update();
 	}
 	return NULL;
 }
@@ -1174,7 +1155,6 @@ failure_case(void)
 	    MAX_REQUESTS);
 	tcase_add_test(tc, a_shrink_that_has_no_tag_changes_nothing);
 	tcase_add_test(tc, what_is_taken_for_records_comes_back_on_destroy);
-	tcase_add_test(tc, an_update_gives_spare_tags_back);
 	return tc;
 }
 

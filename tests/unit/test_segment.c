@@ -45,7 +45,7 @@ START_TEST(a_reserve_gives_as_many_tags_as_were_asked_for)
 	}
 	for (int i = 0; i < 100; i++)
 		segment_delete(&reserve, tags[i]);
-	segment_reserve_trim(&reserve, 0);
+	segment_reserve_free(&reserve);
 	ck_assert_uint_eq(reserve.nspare, 0);
 }
 END_TEST
@@ -62,7 +62,7 @@ START_TEST(a_reserve_that_cannot_be_filled_keeps_what_it_has)
 		ck_assert_uint_ge(reserve.nspare, n);
 	os_fail_nth(0, 0);
 	ck_assert_uint_ge(reserve.nspare, 2);
-	segment_reserve_trim(&reserve, 0);
+	segment_reserve_free(&reserve);
 	ck_assert_uint_eq(meta_used(), used);
 }
 END_TEST
@@ -77,8 +77,8 @@ START_TEST(tags_move_between_reserves)
 	segment_reserve_move(&a, &b, 4);
 	ck_assert_uint_eq(a.nspare, n - 4);
 	ck_assert_uint_eq(b.nspare, 4);
-	segment_reserve_trim(&a, 0);
-	segment_reserve_trim(&b, 0);
+	segment_reserve_free(&a);
+	segment_reserve_free(&b);
 	ck_assert_ptr_null(a.spare);
 	ck_assert_ptr_null(b.spare);
 }

@@ -62,7 +62,6 @@
 #include "umem/upkeep/update_thread.h"
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
-#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -200,9 +199,9 @@ purge_in_pieces(uint64_t age_ns, size_t limit)
 }
 
 /*
- * Updates all caches, and then the arenas.  Purges at most limit bytes in slabs
- * and in the heap each, at the age that the present pressure permits.  Returns
- * whether there was anything to release, or will be.
+ * Updates all caches.  Purges at most limit bytes in slabs and in the heap
+ * each, at the age that the present pressure permits.  Returns whether there
+ * was anything to release, or will be.
  */
 static bool
 update_memory(bool (*update)(struct umem_cache *), size_t limit)
@@ -215,7 +214,6 @@ update_memory(bool (*update)(struct umem_cache *), size_t limit)
 	purge_updates = age_in_updates(age_ns);
 	purge_left = limit;
 	busy = cache_walk_as_worker(WALK_ALL, update);
-	vmem_update();
 	return purge_in_pieces(age_ns, limit) || busy;
 }
 
