@@ -136,12 +136,6 @@ bool cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 size_t cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold);
 
 /*
- * Is the object a round of some CPU's loaded magazine?  Leaves out headers that
- * another thread owns at the moment.
- */
-bool cpu_has(struct cpu_hot *hot, struct cpu_cold *cold, const void *object);
-
-/*
  * Is a header of any CPU open or owned?  If false, no magazine is loaded, and a
  * thread that owns a header after this call makes all of its changes after this
  * call.

@@ -192,35 +192,6 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 	return n;
 }
 
-static bool
-has_round(const struct cpu_cold *cold, unsigned n, const void *object)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (cold->loaded->round[i] == object)
-			return true;
-	return false;
-}
-
-bool
-cpu_has(struct cpu_hot *hot, struct cpu_cold *cold, const void *object)
-{
-	unsigned nused = load_acquire(&cpu_layer.nused);
-	struct region *region = region_of(hot);
-	bool has = false;
-
-	for (unsigned cpu = 0; cpu < nused && !has; cpu++) {
-		struct cpu_hot *h = hot_of(hot, cpu);
-		struct cpu_cold *c = cold_of(cold, cpu);
-
-		if (!load_acquire(&region->committed[cpu]) || !owned_try(c))
-			continue;
-		has = has_round(
-		    c, rounds_below(c, load_relaxed(&h->top)), object);
-		owned_end(c);
-	}
-	return has;
-}
-
 bool
 cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold)
 {

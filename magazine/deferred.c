@@ -26,10 +26,7 @@
  *
  * The list of waiting magazines
  *	Only the thread that runs the cycle changes it, or the thread that calls
- *	the program for that.  deferred_has() follows both lists while others
- *	change them, for the text of a report that ends the process.  A magazine
- *	may be freed and used for something else meanwhile: the walk checks the
- *	counts and is bounded, and nothing but the text depends on it.
+ *	the program for that.
  *
  * Order of a submission
  *	The thread that owns the header submits the full magazine before it
@@ -224,33 +221,4 @@ deferred_rounds(struct deferred *layer)
 {
 	return cpu_rounds(layer->hot, layer->cold) +
 	       load_relaxed(&layer->nsubmitted);
-}
-
-/* Bounds of a walk along a list that another thread may release. */
-#define WALK_MAX   1000000
-#define ROUNDS_MAX 4094
-
-static bool
-list_has(struct magazine *const *head, const void *object)
-{
-	const struct magazine *mag = load_acquire(head);
-
-	for (int i = 0; mag != NULL && i < WALK_MAX; i++, mag = mag->next) {
-		unsigned n = mag->nrounds;
-
-		if (n > mag->capacity || n > ROUNDS_MAX)
-			return false;
-		while (n > 0)
-			if (mag->round[--n] == object)
-				return true;
-	}
-	return false;
-}
-
-bool
-deferred_has(struct deferred *layer, const void *object)
-{
-	return cpu_has(layer->hot, layer->cold, object) ||
-	       list_has(&layer->pending, object) ||
-	       list_has(&layer->waiting, object);
 }

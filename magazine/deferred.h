@@ -80,12 +80,6 @@ void deferred_wait_again(struct deferred *layer);
  */
 bool deferred_is_used(struct deferred *layer);
 
-/*
- * Does the object wait in the layer?  For a message about misuse: a grace
- * period that ends meanwhile may make the answer wrong.
- */
-bool deferred_has(struct deferred *layer, const void *object);
-
 /* Rounds in the layer; exact when nothing runs. */
 size_t deferred_rounds(struct deferred *layer);
 

@@ -49,7 +49,6 @@ extern hidden const struct cache_upkeep cache_upkeep; /* of update.c */
 struct cache_deferral {
 	bool (*end_cache)(struct umem_cache *cache);
 	size_t (*waiting)(const struct umem_cache *cache);
-	bool (*has)(const struct umem_cache *cache, const void *object);
 };
 
 extern hidden const struct cache_deferral cache_deferral; /* of defer.c */

@@ -5,7 +5,6 @@
  */
 #include "umem/base/large.h"
 #include "umem/base/page_map.h"
-#include "umem/cache/cache_hooks.h"
 #include "umem/cache/misuse.h"
 #include "vmem/panic.h"
 
@@ -41,8 +40,6 @@ misuse_slab(const char *function, struct umem_cache *cache, const void *p,
 	 */
 	if (cache->class != 0 && fault == SLAB_FOREIGN)
 		misuse_address(function, p);
-	if (fault == SLAB_FREE && cache_deferral.has(cache, p))
-		misuse_waiting(function, cache, p);
 	if (cache->class != 0)
 		misuse(function, p, fault_text(fault));
 	panic_about(

@@ -860,18 +860,7 @@ defer_waiting(const struct umem_cache *cache)
 	return n;
 }
 
-bool
-defer_has(const struct umem_cache *cache, const void *object)
-{
-	struct defer *layer = defer_first_of_cache(cache);
-
-	while (layer != NULL && !deferred_has(&layer->mags, object))
-		layer = defer_next_of_cache(layer);
-	return layer != NULL;
-}
-
 const struct cache_deferral cache_deferral = {
     .end_cache = defer_end_cache,
     .waiting = defer_waiting,
-    .has = defer_has,
 };

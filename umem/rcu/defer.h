@@ -130,9 +130,6 @@ bool defer_end_cache(struct umem_cache *cache);
  */
 size_t defer_waiting(const struct umem_cache *cache);
 
-/* Calls deferred_has() for each layer of the cache. */
-bool defer_has(const struct umem_cache *cache, const void *object);
-
 /*
  * fork() calls these before it takes any lock of the library, and after it has
  * released them.
