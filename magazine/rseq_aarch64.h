@@ -154,13 +154,7 @@ rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	*object = popped;
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
@@ -182,13 +176,7 @@ rseq_push(const struct rseq_place *place, uintptr_t at, void *object)
 	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
@@ -216,13 +204,7 @@ rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
 	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 /* Copy n words from the last to the first; %[i] is n and counts down to 0. */
@@ -261,13 +243,7 @@ rseq_pop_many(const struct rseq_place *place, uintptr_t at, void **objects,
 	      [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 static inline enum rseq_result
@@ -310,13 +286,7 @@ rseq_push_many(const struct rseq_place *place, uintptr_t at,
 	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 static inline enum rseq_result
@@ -341,13 +311,7 @@ rseq_claim(const struct rseq_place *place, struct cpu_hot *h, unsigned cpu,
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	*top = old;
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 /* clang-format on */
 

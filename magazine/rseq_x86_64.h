@@ -118,13 +118,7 @@ rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	*object = popped;
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
@@ -144,13 +138,7 @@ rseq_push(const struct rseq_place *place, uintptr_t at, void *object)
 	      [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
@@ -174,13 +162,7 @@ rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
 	      [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 /*
@@ -230,13 +212,7 @@ rseq_pop_many(const struct rseq_place *place, uintptr_t at, void **objects,
 	      [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc", "xmm0"
 	    : missed, aborted, unregistered);
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 static inline enum rseq_result
@@ -274,13 +250,7 @@ rseq_push_many(const struct rseq_place *place, uintptr_t at,
 	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
 	    : "memory", "cc", "xmm0"
 	    : missed, aborted, unregistered);
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 
 static inline enum rseq_result
@@ -303,13 +273,7 @@ rseq_claim(const struct rseq_place *place, struct cpu_hot *h, unsigned cpu,
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	*top = old;
-	return RSEQ_OK;
-missed:
-	return RSEQ_MISS;
-aborted:
-	return RSEQ_ABORT;
-unregistered:
-	return RSEQ_UNREGISTERED;
+	RSEQ_RESULTS
 }
 /* clang-format on */
 
