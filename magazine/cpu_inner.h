@@ -26,8 +26,7 @@ struct region {
 	uint64_t taken[CPU_HEADERS / 64];    /* [lock] read without lock */
 	struct cpu_guard guard[CPU_HEADERS]; /* [lock] */
 	struct region *next;
-	unsigned nfree;           /* [lock] headers not taken */
-	struct region *next_free; /* [lock] in regions_free */
+	unsigned nfree; /* [lock] headers not taken */
 };
 
 /* [lock] The list of regions; read without the lock. */

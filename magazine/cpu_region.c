@@ -32,7 +32,6 @@ struct cpu_layer cpu_layer;
 struct region *cpu_regions;
 struct lock cpu_regions_lock = LOCK_INITIALIZER(LOCK_REGION);
 static struct region *regions_last; /* [lock] */
-static struct region *regions_free; /* [lock] with free headers */
 
 /* The word before the blocks of a region, which points to the region. */
 static struct region **
@@ -88,8 +87,6 @@ region_create(bool first)
 		/* Release: pairs with walks of the list without the lock. */
 		store_release(&regions_last->next, region);
 	regions_last = region;
-	region->next_free = first ? NULL : regions_free;
-	regions_free = region;
 	return region;
 undo:
 	if (region->committed != NULL)
@@ -134,10 +131,10 @@ static struct region *
 region_with_header_locked(void)
 {
 	lock_assert_held(&cpu_regions_lock);
-	while (regions_free != NULL && regions_free->nfree == 0)
-		regions_free = regions_free->next_free;
-	return regions_free != NULL ? regions_free
-				    : region_create(/* first */ false);
+	for (struct region *r = cpu_regions; r != NULL; r = r->next)
+		if (r->nfree != 0)
+			return r;
+	return region_create(/* first */ false);
 }
 
 /* Write the constants of the divisibility test to a CPU's header i. */
@@ -229,11 +226,7 @@ cpu_header_free(struct cpu_hot *hot)
 	umem_assert(region->nfree < CPU_HEADERS);
 	taken_set_locked(
 	    region, i, region->taken[i / 64] & ~((uint64_t)1 << (i % 64)));
-	/* A region without free headers is in the list only as its first. */
-	if (region->nfree++ == 0 && region != regions_free) {
-		region->next_free = regions_free;
-		regions_free = region;
-	}
+	region->nfree++;
 	lock_release(&cpu_regions_lock);
 }
 
