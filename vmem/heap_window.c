@@ -31,21 +31,21 @@
 #define WINDOW_MIN        (8 * MIB)
 
 /* If address space is limited, 1/LIMIT_PART of the limit is reserved ahead. */
-#define LIMIT_PART        16
+#define LIMIT_PART    16
 /*
  * The window is at most LIMIT_GROWTH times the soft limit, rounded up to a
  * power of two, because the program may raise the limit later.  The tables for
  * such a window are at most 1/60 of the limit.
  */
-#define LIMIT_GROWTH      32
+#define LIMIT_GROWTH  32
 /*
- * The window is at most RAM_FACTOR times the memory of the machine, and at most
- * HARD_LIMIT_FACTOR times the hard limit of address space.
+ * The window is at most RAM_FACTOR times the memory of the machine.  Only a
+ * process that swaps, or whose heap is fragmented eightfold, could use more
+ * addresses.
  */
-#define RAM_FACTOR        8
-#define HARD_LIMIT_FACTOR 2
+#define RAM_FACTOR    8
 /* Bytes of address space left to the program when the heap starts. */
-#define PROGRAM_BYTES     (128 * MIB)
+#define PROGRAM_BYTES (128 * MIB)
 
 struct heap_window heap_window;
 size_t heap_reserve_ahead;
@@ -98,19 +98,13 @@ window_reserve_anywhere(size_t bytes)
 	return 0;
 }
 
-/*
- * Size of the window for a soft limit of address space, a power of two.  A
- * process can hardly use more than eight times the memory of the machine, and
- * cannot use more than its hard limit.
- */
+/* Size of the window for a limit of address space, a power of two. */
 static size_t
-window_bytes(size_t limit, size_t hard_limit)
+window_bytes(size_t limit)
 {
 	size_t bytes = heap_min(RAM_FACTOR * os_ram(), WINDOW_MAX);
 
 	bytes = heap_min(bytes, heap_min(limit, WINDOW_MAX) * LIMIT_GROWTH);
-	bytes = heap_min(
-	    bytes, heap_min(hard_limit, WINDOW_MAX) * HARD_LIMIT_FACTOR);
 	if (bytes < GIB)
 		bytes = GIB;
 	return (size_t)1 << (highbit(bytes - 1) + 1);
@@ -148,9 +142,8 @@ address_space_probe(size_t want)
 uintptr_t
 heap_window_choose(void)
 {
-	size_t hard_limit;
-	size_t limit = os_limit_as(&hard_limit);
-	size_t bytes = window_bytes(limit, hard_limit);
+	size_t limit = os_limit_as();
+	size_t bytes = window_bytes(limit);
 	size_t tables = (bytes >> HEAP_UNIT_SHIFT) * HEAP_UNIT_TABLES;
 	uintptr_t shuffle = align_down(os_random() % WINDOW_RANDOM, HEAP_UNIT);
 	uintptr_t end = 0;
@@ -164,8 +157,7 @@ heap_window_choose(void)
 		 * be a hard limit.
 		 */
 		heap_reserve_ahead = reserve_ahead_for(address_space);
-		bytes =
-		    heap_min(bytes, window_bytes(address_space, hard_limit));
+		bytes = heap_min(bytes, window_bytes(address_space));
 	}
 	if (bytes <= WINDOW_NEAR_MAX)
 		end = window_reserve_at(WINDOW_BASE + shuffle, bytes);

@@ -55,20 +55,18 @@ static size_t run_max_bytes; /* the most, by the latest huge_growth_max() */
 
 enum huge_use huge_use = HUGE_AUTO;
 
-/* Adds the pages of a piece, but of one huge page at most. */
-static void
-small_piece_count(
-    const struct small_piece *piece, size_t *npages, size_t *ntouched)
+bool
+huge_count(uintptr_t at, size_t bytes, size_t *npages, size_t *nresident)
 {
 	unsigned char pages[HUGE_PAGE / (4 * KIB)];
-	size_t bytes = piece->bytes < HUGE_PAGE ? piece->bytes : HUGE_PAGE;
-	size_t n = bytes / os_page_size();
+	size_t n = (bytes < HUGE_PAGE ? bytes : HUGE_PAGE) / os_page_size();
 
-	if (!os_resident((void *)piece->start, n * os_page_size(), pages))
-		return;
+	if (!os_resident((void *)at, n * os_page_size(), pages))
+		return false;
 	*npages += n;
 	for (size_t i = 0; i < n; i++)
-		*ntouched += pages[i] & 1;
+		*nresident += pages[i] & 1;
+	return true;
 }
 
 /*
@@ -82,9 +80,12 @@ is_dense(void)
 	unsigned skip = npieces > 1 && run_bytes == 0 ? 1 : 0;
 	size_t npages = 0, ntouched = 0;
 
-	for (unsigned i = 1 + skip; i <= SMALL_PIECES && i <= npieces; i++)
-		small_piece_count(
-		    &pieces[(npieces - i) % SMALL_PIECES], &npages, &ntouched);
+	for (unsigned i = 1 + skip; i <= SMALL_PIECES && i <= npieces; i++) {
+		const struct small_piece *piece =
+		    &pieces[(npieces - i) % SMALL_PIECES];
+
+		huge_count(piece->start, piece->bytes, &npages, &ntouched);
+	}
 	return 2 * ntouched > npages;
 }
 

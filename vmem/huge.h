@@ -21,6 +21,12 @@ size_t huge_growth_next(bool *small);
 /* Record that the heap has grown by [from, to), with huge pages or without. */
 void huge_growth_record(uintptr_t from, uintptr_t to, bool huge);
 
+/*
+ * Add the pages in a range, of which only the first huge page counts, and those
+ * of them that have memory.  Return false if the kernel does not tell.
+ */
+bool huge_count(uintptr_t at, size_t bytes, size_t *npages, size_t *nresident);
+
 /* Which growth of the heap uses huge pages? */
 enum huge_use {
 	HUGE_NO,

@@ -58,22 +58,6 @@
 #include "vmem/syscall.h"
 #include "vmem/vdso.h"
 
-/* Constants that the oldest supported headers lack. */
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_DONTNEED_LOCKED
-#define MADV_DONTNEED_LOCKED 24
-#endif
 #define PR_SET_VMA_               0x53564d41
 #define PR_SET_VMA_ANON_NAME_     0
 #define SYS_rseq_flags_unregister 1
@@ -356,17 +340,17 @@ os_unmap(void *at, size_t bytes)
 }
 
 /*
- * After PURGE_REFUSALS refusals in a row, os_purge() makes no system call for a
- * second.  Each further refusal doubles the pause, up to 64 seconds.  Otherwise
- * a process with locked memory would try to purge the same pages for ever.
+ * After PURGE_REFUSALS refusals in a row, and after each further one,
+ * os_purge() makes no system call for PURGE_PAUSE.  Otherwise a process with
+ * locked memory would try to purge the same pages for ever.  Before that, the
+ * caller can try the units of a range one by one, of which only some may be
+ * locked.
  */
-#define PURGE_REFUSALS  8
-#define PURGE_PAUSE     1000000000ull
-#define PURGE_PAUSE_MAX (64 * PURGE_PAUSE)
+#define PURGE_REFUSALS 8
+#define PURGE_PAUSE    1000000000ull
 
 static struct purge_pause {
 	uint32_t nrefused; /* [a] in a row */
-	uint64_t ns;       /* [a] length of the latest pause */
 	uint64_t end_ns;   /* [a] end of the pause; 0: no pause */
 } purge_pauses[2];         /* of other purges, of forced ones */
 
@@ -385,24 +369,14 @@ purge_accepted(struct purge_pause *pause)
 	if (likely(load_relaxed(&pause->nrefused) == 0))
 		return;
 	store_relaxed(&pause->nrefused, 0);
-	store_relaxed(&pause->ns, 0);
 	store_relaxed(&pause->end_ns, 0);
 }
 
 static void
 purge_refused(struct purge_pause *pause)
 {
-	uint64_t ns = load_relaxed(&pause->ns);
-
-	if (add_relaxed(&pause->nrefused, 1) < PURGE_REFUSALS)
-		return;
-	ns = ns == 0 ? PURGE_PAUSE : 2 * ns;
-	if (ns > PURGE_PAUSE_MAX)
-		ns = PURGE_PAUSE_MAX;
-	/* A single further refusal begins the next pause. */
-	store_relaxed(&pause->nrefused, PURGE_REFUSALS - 1);
-	store_relaxed(&pause->ns, ns);
-	store_relaxed(&pause->end_ns, os_now_ns() + ns);
+	if (add_relaxed(&pause->nrefused, 1) >= PURGE_REFUSALS)
+		store_relaxed(&pause->end_ns, os_now_ns() + PURGE_PAUSE);
 }
 
 void
@@ -634,13 +608,10 @@ os_charges_all(void)
 void
 os_name(void *at, size_t bytes, const char *text)
 {
-	static bool unknown; /* [a] this kernel does not know the option */
-
-	if (load_relaxed(&unknown) || !unconfined_begin())
+	if (!unconfined_begin())
 		return;
-	if (syscall6(SYS_prctl, PR_SET_VMA_, PR_SET_VMA_ANON_NAME_, (long)at,
-		(long)bytes, (long)text, 0) == -EINVAL)
-		store_relaxed(&unknown, true);
+	syscall6(SYS_prctl, PR_SET_VMA_, PR_SET_VMA_ANON_NAME_, (long)at,
+	    (long)bytes, (long)text, 0);
 	unconfined_end();
 }
 
@@ -657,25 +628,14 @@ os_populate(void *at, size_t bytes)
 	kernel_call(SYS_madvise, (long)at, (long)bytes, MADV_POPULATE_WRITE, 0);
 }
 
-static struct rlimit
-limit_as(void)
-{
-	struct rlimit limit;
-
-	if (is_error(
-		syscall6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0)))
-		limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
-	return limit;
-}
-
 _Static_assert(RLIM_INFINITY == SIZE_MAX, "no limit is SIZE_MAX bytes");
 
 size_t
-os_limit_as(size_t *hard)
+os_limit_as(void)
 {
-	struct rlimit limit = limit_as();
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 
-	*hard = limit.rlim_max;
+	kernel_call(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit);
 	return limit.rlim_cur;
 }
 

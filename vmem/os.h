@@ -161,11 +161,8 @@ void os_huge(void *at, size_t bytes, bool wanted);
  */
 void os_populate(void *at, size_t bytes);
 
-/*
- * Soft limit of address space in bytes, and the hard limit in *hard; SIZE_MAX
- * without a limit.
- */
-size_t os_limit_as(size_t *hard);
+/* Soft limit of address space in bytes; SIZE_MAX without a limit. */
+size_t os_limit_as(void);
 
 /*
  * May the kernel write a core file of this process, as far as RLIMIT_CORE says?

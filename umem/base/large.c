@@ -123,28 +123,6 @@ block_resized(void *p, size_t oldbytes, size_t bytes)
 	return p;
 }
 
-/* Pages per call of os_resident(). */
-#define RESIDENT_PAGES 256
-
-/* Has this huge page of address space no resident page? */
-static bool
-huge_page_is_empty(char *at)
-{
-	unsigned char pages[RESIDENT_PAGES];
-	size_t page = os_page_size();
-	size_t step = RESIDENT_PAGES * page < HUGE_PAGE ? RESIDENT_PAGES * page
-							: HUGE_PAGE;
-
-	for (size_t n = 0; n < HUGE_PAGE; n += step) {
-		if (!os_resident(at + n, step, pages))
-			return false;
-		for (size_t i = 0; i < step / page; i++)
-			if ((pages[i] & 1) != 0)
-				return false;
-	}
-	return true;
-}
-
 /*
  * Moves a huge page through an intermediate place, the huge page of address
  * space below the heap, which is usually free.  Because that place is aligned,
@@ -157,9 +135,11 @@ huge_page_move(void *to, void *from)
 	umem_assert((uintptr_t)from % HUGE_PAGE == 0);
 
 	uintptr_t via = align_down(heap_window.base, HUGE_PAGE) - HUGE_PAGE;
+	size_t npages = 0, nresident = 0;
 
-	return load_relaxed(&nmoves) < MOVES_MAX && huge_page_is_empty(to) &&
-	       os_move(to, (void *)via, from, HUGE_PAGE) &&
+	return load_relaxed(&nmoves) < MOVES_MAX &&
+	       huge_count((uintptr_t)to, HUGE_PAGE, &npages, &nresident) &&
+	       nresident == 0 && os_move(to, (void *)via, from, HUGE_PAGE) &&
 	       add_relaxed(&nmoves, 1) != 0;
 }
 
