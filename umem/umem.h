@@ -535,20 +535,6 @@ umem_cache_t *umem_cache_create(const char *name, size_t bufsize, size_t align,
     umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags);
 
 /*
- * umem_limit_callback_t - called when a cache reaches its limit or warn_at
- *
- * cache	the cache
- * priv		as given to umem_cache_create()
- *
- * It runs in the requesting thread, with no lock of the library held, while the
- * request holds no object and does not count as in use.  It may free objects
- * of the cache, change the limit, and leave by longjmp() or an exception.  It
- * must not allocate from this cache, because such a request would call it
- * again.
- */
-typedef void umem_limit_callback_t(umem_cache_t *cache, void *priv);
-
-/*
  * The attributes of a cache, for umem_cache_create_args().  Each attribute has
  * the meaning of the argument of umem_cache_create() with its name; size is
  * bufsize.  0 or NULL selects the default, so a program sets only the
@@ -560,12 +546,6 @@ typedef void umem_limit_callback_t(umem_cache_t *cache, void *priv);
  *
  * limit		maximum number of objects that the program may hold; 0:
  *			no limit
- * limit_reached	called, once for each request, when the request would
- *			exceed the limit, before it waits or fails.  May be NULL
- * warn_at		number of objects in use at which warning is called
- *			once; it is called again only after the number was less
- *			than 7/8 of warn_at.  0: no warning
- * warning		see warn_at; NULL only if warn_at is 0
  * reserve		number of objects to keep constructed for requests with
  *			UMEM_RESERVE that find no memory; 0: none
  * limit_wait		milliseconds that a request waits at the limit before it
@@ -582,14 +562,9 @@ struct umem_cache_args {
 	void *priv;
 	vmem_t *source;
 	int cflags;
-	int reserved; /* 0 */
-	size_t limit;
-	umem_limit_callback_t *limit_reached;
-	size_t warn_at;
-	umem_limit_callback_t *warning;
-	size_t reserve;
 	int limit_wait;
-	int reserved_2; /* 0 */
+	size_t limit;
+	size_t reserve;
 };
 
 /*
@@ -604,8 +579,7 @@ struct umem_cache_args {
  * errno set as by umem_cache_create(), and also:
  *	EINVAL	args is NULL; args_size is less than in the first version;
  *		args has an attribute that this library does not know and that
- *		is not 0, or reserved or reserved_2 is not 0; limit_wait is less
- *		than -1; warn_at without warning
+ *		is not 0; limit_wait is less than -1
  *	ENOMEM	there is no memory for the reserve, or the constructor failed
  *
  * Any thread may call it, but no signal handler.  Source: Linux's
@@ -698,13 +672,12 @@ size_t umem_cache_size(const umem_cache_t *cache);
 const char *umem_cache_name(const umem_cache_t *cache);
 
 /*
- * umem_cache_set_limit, umem_cache_set_limit_wait, umem_cache_set_warning -
- * change the limits of a cache
+ * umem_cache_set_limit, umem_cache_set_limit_wait - change the limit of a cache
  *
  * cache	from umem_cache_create_args()
- * n		as limit or warn_at of struct umem_cache_args.  A limit below
- *		the number of objects in use is allowed; requests then succeed
- *		after enough frees
+ * n		as limit of struct umem_cache_args.  A limit below the number of
+ *		objects in use is allowed; requests then succeed after enough
+ *		frees
  * ms		as limit_wait of struct umem_cache_args; applies to later
  *		requests
  *
@@ -712,14 +685,12 @@ const char *umem_cache_name(const umem_cache_t *cache);
  * objects than the limit fail.  Each function returns 0, or -1 with errno set:
  *	EINVAL	ms is less than -1
  *	ENOTSUP	the cache does not count its objects, because it was created
- *		without limit, limit_wait, limit_reached and warning; or, for
- *		umem_cache_set_warning(), it has no warning
+ *		without limit and limit_wait
  *
- * Source: FreeBSD's uma_zone_set_max() and uma_zone_set_warning().
+ * Source: FreeBSD's uma_zone_set_max().
  */
 int umem_cache_set_limit(umem_cache_t *cache, size_t n);
 int umem_cache_set_limit_wait(umem_cache_t *cache, int ms);
-int umem_cache_set_warning(umem_cache_t *cache, size_t n);
 
 /*
  * umem_cache_set_reserve - change the number of objects kept in reserve

@@ -399,11 +399,8 @@ struct cache_options {
 	std::size_t limit = 0;
 	int limit_wait = 0; /* in milliseconds; -1: no time limit */
 	std::size_t reserve = 0;
-	std::size_t warn_at = 0;
-	umem_limit_callback_t *warning = nullptr;
-	umem_limit_callback_t *limit_reached = nullptr;
 	umem_reclaim_t *reclaim = nullptr;
-	void *priv = nullptr; /* for the three functions above */
+	void *priv = nullptr; /* for reclaim */
 	vmem_t *source = nullptr;
 	int cflags = 0;
 };
@@ -445,12 +442,6 @@ struct cache_handle {
 	void set_limit_wait(int ms)
 	{
 		check(umem_cache_set_limit_wait(cache_, ms));
-	}
-
-	/* As set_limit(), for a cache that was created with a warning. */
-	void set_warning(std::size_t n)
-	{
-		check(umem_cache_set_warning(cache_, n));
 	}
 
 	/*
@@ -545,9 +536,6 @@ args_of(const cache_options &options) noexcept
 	args.limit = options.limit;
 	args.limit_wait = options.limit_wait;
 	args.reserve = options.reserve;
-	args.warn_at = options.warn_at;
-	args.warning = options.warning;
-	args.limit_reached = options.limit_reached;
 	args.reclaim = options.reclaim;
 	args.priv = options.priv;
 	args.source = options.source;

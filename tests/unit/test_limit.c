@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,9 +413,6 @@ START_TEST(caches_that_do_not_count_have_no_limit_to_change)
 	errno = 0;
 	ck_assert_int_eq(umem_cache_set_limit_wait(cache, -2), -1);
 	ck_assert_int_eq(errno, EINVAL);
-	errno = 0;
-	ck_assert_int_eq(umem_cache_set_warning(cache, 5), -1);
-	ck_assert_int_eq(errno, ENOTSUP);
 	ck_assert_uint_eq(out.limit | out.in_use | out.reserve, 0);
 	errno = 0;
 	ck_assert_int_eq(umem_cache_limits(cache, NULL, sizeof(out)), -1);
@@ -428,196 +424,12 @@ START_TEST(caches_that_do_not_count_have_no_limit_to_change)
 	ck_assert_uint_ne(cache_fast_at(cache), 0);
 	umem_cache_destroy(cache);
 	cache = create(PLAIN, 5, 0);
-	ck_assert_int_eq(umem_cache_set_warning(cache, 5), -1);
 	ck_assert_uint_eq(cache_fast_at(cache), 0);
 }
 END_TEST
 
-static jmp_buf out;
 static int ncalls;
 static size_t counted_in_callback;
-static void (*in_callback)(umem_cache_t *);
-
-static void
-callback(umem_cache_t *cache, void *priv)
-{
-	ncalls += *(int *)priv;
-	counted_in_callback = limits(cache).in_use;
-	if (in_callback != NULL)
-		in_callback(cache);
-}
-
-static int one = 1;
-
-static void
-free_some(umem_cache_t *cache)
-{
-	umem_cache_free_bulk(cache, 3, held);
-}
-
-static void
-raise_limit(umem_cache_t *cache)
-{
-	umem_cache_set_limit(cache, 20);
-}
-
-static void
-leave(umem_cache_t *cache)
-{
-	(void)cache;
-	longjmp(out, 1);
-}
-
-START_TEST(the_program_is_called_at_the_limit)
-{
-	umem_cache_t *cache = create_with((enum kind)_i,
-	    (struct umem_cache_args){
-		.limit = 10, .limit_reached = callback, .priv = &one});
-
-	take(cache, 0, 10);
-	ck_assert_int_eq(ncalls, 0);
-	fails(cache, UMEM_DEFAULT, EAGAIN);
-	ck_assert_int_eq(ncalls, 1);
-	ck_assert_uint_eq(counted_in_callback, 10);
-	in_callback = leave;
-	if (setjmp(out) == 0)
-		(void)!umem_cache_alloc(cache, 0);
-	if (setjmp(out) == 0)
-		(void)!umem_cache_alloc_bulk(cache, 4, held, 0);
-	ck_assert_uint_eq(limits(cache).in_use, 10);
-	ck_assert_int_eq(ncalls, 3);
-	in_callback = free_some;
-	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 2, held, 0), 2);
-	ck_assert_int_eq(ncalls, 4);
-	ck_assert_uint_eq(limits(cache).in_use, 9);
-	in_callback = raise_limit;
-	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 11, held, 0), 11);
-	ck_assert_int_eq(ncalls, 5);
-}
-END_TEST
-
-START_TEST(the_program_is_warned_once_on_the_way_up)
-{
-	umem_cache_t *cache = create_with((enum kind)_i,
-	    (struct umem_cache_args){
-		.warning = callback, .warn_at = 80, .priv = &one});
-
-	take(cache, 0, 79);
-	ck_assert_int_eq(ncalls, 0);
-	for (int i = 0; i < 10; i++) {
-		take(cache, 79, 100);
-		ck_assert_int_eq(ncalls, 1);
-		ck_assert_uint_eq(counted_in_callback, 79);
-		/*
-		 * Down to 70 in use, which is too close to 80 to re-arm the
-		 * warning.
-		 */
-		umem_cache_free_bulk(cache, 30, held + 70);
-		take(cache, 70, 79);
-	}
-	umem_cache_free_bulk(cache, 10, held + 69);
-	take(cache, 69, 79);
-	ck_assert_int_eq(ncalls, 1);
-	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 50, held + 79, 0), 50);
-	ck_assert_int_eq(ncalls, 2);
-	umem_cache_free_bulk(cache, 129, held);
-	ck_assert_int_eq(umem_cache_set_warning(cache, 0), 0);
-	take(cache, 0, 129);
-	ck_assert_int_eq(ncalls, 2);
-	ck_assert_int_eq(umem_cache_set_warning(cache, 130), 0);
-	in_callback = leave;
-	if (setjmp(out) == 0)
-		(void)!umem_cache_alloc(cache, 0);
-	ck_assert_int_eq(ncalls, 3);
-	ck_assert_uint_eq(limits(cache).in_use, 129);
-}
-END_TEST
-
-START_TEST(a_request_that_fails_takes_no_warning_from_the_next)
-{
-	umem_cache_t *cache =
-	    create_with((enum kind)_i, (struct umem_cache_args){.limit = 100,
-					   .warning = callback,
-					   .warn_at = 100,
-					   .priv = &one});
-
-	take(cache, 0, 50);
-	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 60, held + 50, 0), 0);
-	ck_assert_int_eq(ncalls, 1);
-	take(cache, 50, 99);
-	ck_assert_int_eq(ncalls, 1);
-	take(cache, 99, 100);
-	ck_assert_int_eq(ncalls, 2);
-	/*
-	 * The program has already been warned of this number of objects in use.
-	 */
-	ck_assert_ptr_null(umem_cache_alloc(cache, 0));
-	ck_assert_int_eq(ncalls, 2);
-}
-END_TEST
-
-#define CROSSINGS 20000
-
-static umem_cache_t *crossed;
-static uint32_t narrived; /* [atomic] */
-
-static void
-count_warning(umem_cache_t *cache, void *priv)
-{
-	(void)cache;
-	__atomic_add_fetch((uint32_t *)priv, 1, __ATOMIC_SEQ_CST);
-}
-
-/* Return from here in both threads at about the same time. */
-static void
-meet(uint32_t *turn)
-{
-	*turn += 2;
-	__atomic_add_fetch(&narrived, 1, __ATOMIC_SEQ_CST);
-	for (unsigned i = 0;
-	     __atomic_load_n(&narrived, __ATOMIC_SEQ_CST) < *turn; i++)
-		if (i > 1000)
-			sched_yield();
-}
-
-/* One thread is given the number of warnings and compares it. */
-static void *
-cross(void *nwarned)
-{
-	uint32_t turn = 0;
-
-	for (int i = 0; i < CROSSINGS; i++) {
-		void *object;
-
-		meet(&turn);
-		object = umem_cache_alloc(crossed, UMEM_DEFAULT);
-		meet(&turn);
-		if (nwarned != NULL)
-			ck_assert_uint_eq(
-			    __atomic_exchange_n(
-				(uint32_t *)nwarned, 0, __ATOMIC_SEQ_CST),
-			    1);
-		meet(&turn);
-		umem_cache_free(crossed, object);
-	}
-	return NULL;
-}
-
-START_TEST(two_threads_that_reach_the_warning_together_give_it_once)
-{
-	uint32_t nwarned = 0;
-	pthread_t other;
-
-	crossed = create_with((enum kind)_i,
-	    (struct umem_cache_args){
-		.warning = count_warning, .warn_at = 2, .priv = &nwarned});
-	ck_assert_int_eq(pthread_create(&other, NULL, cross, NULL), 0);
-	cross(&nwarned);
-	ck_assert_int_eq(pthread_join(other, NULL), 0);
-	umem_cache_destroy(crossed);
-}
-END_TEST
-
 static umem_cache_t *asked;
 
 static int
@@ -678,24 +490,6 @@ START_TEST(the_arguments_of_limits_are_checked)
 	errno = 0;
 	ck_assert_ptr_null(umem_cache_create_args("wait", &args, sizeof(args)));
 	ck_assert_int_eq(errno, EINVAL);
-	args.limit_wait = 0;
-	args.warn_at = 5;
-	errno = 0;
-	ck_assert_ptr_null(umem_cache_create_args("warn", &args, sizeof(args)));
-	ck_assert_int_eq(errno, EINVAL);
-	args.warn_at = 0;
-	args.reserved_2 = 1;
-	errno = 0;
-	ck_assert_ptr_null(umem_cache_create_args("2", &args, sizeof(args)));
-	ck_assert_int_eq(errno, EINVAL);
-	/*
-	 * A program of the first version passes at most 64 bytes of arguments.
-	 */
-	args.limit = 1;
-	asked = umem_cache_create_args("first", &args, 64);
-	ck_assert_ptr_nonnull(asked);
-	ck_assert_uint_eq(limits(asked).limit, 0);
-	take(asked, 0, 100);
 }
 END_TEST
 
@@ -926,13 +720,6 @@ limit_suite(void)
 	tcase_add_test(
 	    tcase, requests_behind_the_first_are_refused_by_another_limit);
 	tcase_add_test(tcase, caches_that_do_not_count_have_no_limit_to_change);
-	tcase_add_loop_test(tcase, the_program_is_called_at_the_limit, 0, n);
-	tcase_add_loop_test(
-	    tcase, the_program_is_warned_once_on_the_way_up, 0, n);
-	tcase_add_loop_test(
-	    tcase, a_request_that_fails_takes_no_warning_from_the_next, 0, n);
-	tcase_add_loop_test(tcase,
-	    two_threads_that_reach_the_warning_together_give_it_once, 0, n);
 	tcase_add_loop_test(
 	    tcase, a_nofail_request_asks_the_program_at_the_limit, 0, n);
 	tcase_add_loop_test(

@@ -34,10 +34,6 @@
  *	The wait is no cancellation point.  A signal handler runs during the
  *	wait, which goes on afterwards until its time is over.
  *
- * Callbacks of the program run with no lock held, and while the request holds
- * and counts nothing.  So they may free objects, change the limit, and leave by
- * longjmp() or an exception.
- *
  * fork()
  *	A child has the count of its parent, because the objects of all threads
  *	are in its memory.  A request of another thread that was between its
@@ -47,9 +43,8 @@
  *	forking thread; then that wait goes on in the child, and puts its entry
  *	into the queue again, since nforks tells it that the queue was emptied.
  *
- * Sources: uma_zone_set_max(), uma_zone_set_maxaction() and
- * uma_zone_set_warning() of FreeBSD, which neither wait for a time nor serve
- * requests in order.
+ * Source: uma_zone_set_max() of FreeBSD, which neither waits for a time nor
+ * serves requests in order.
  */
 #include <assert.h>
 #include <errno.h>
@@ -262,97 +257,6 @@ waiter_wait(struct limit *limit, size_t n, int32_t wait_ms)
 	}
 }
 
-/* n objects that counted do so no longer.  Returns how many still do. */
-static size_t
-limit_count_off(struct limit *limit, size_t n)
-{
-	size_t held = __atomic_sub_fetch(&limit->nheld, n, __ATOMIC_SEQ_CST);
-
-	/* Objects that were never counted are not counted off. */
-	umem_assert(held <= SIZE_MAX - n);
-	if (unlikely(__atomic_load_n(&limit->nwaiting, __ATOMIC_SEQ_CST) != 0))
-		limit_grant(limit);
-	return held;
-}
-
-/* Are so many objects in use that the program should have been warned? */
-static bool
-is_warning_due(const struct limit *limit)
-{
-	size_t at = load_relaxed(&limit->warn_at);
-
-	return at != 0 && load_relaxed(&limit->nheld) >= at &&
-	       load_relaxed(&limit->warned) == 0;
-}
-
-/*
- * Warns the program if n objects more are as many as it wants to hear of.
- * Returns whether it did.
- */
-static bool
-limit_warn(umem_cache_t *cache, size_t n)
-{
-	struct limit *limit = &cache->limit;
-	size_t at = load_relaxed(&limit->warn_at);
-
-	if (at == 0 || (n < at && load_relaxed(&limit->nheld) < at - n))
-		return false;
-	if (load_relaxed(&limit->warned) != 0 ||
-	    __atomic_exchange_n(&limit->warned, 1, __ATOMIC_RELAXED) != 0)
-		return false;
-	limit->warning(cache, cache->priv);
-	return true;
-}
-
-/*
- * Counts n objects as limit_try_take() does, after a warning if it is due.
- * Because another request may count after limit_warn() has looked, the thread
- * looks again once it has counted.  The callback must find the request
- * uncounted, so the thread takes the count back and begins anew.  A request
- * warns once: the callback may have allowed the next warning by
- * umem_cache_set_warning().
- */
-static bool
-limit_warn_and_take(umem_cache_t *cache, size_t n)
-{
-	if (cache->limit.warning == NULL)
-		return limit_try_take(&cache->limit, n);
-	for (;;) {
-		bool has_warned = limit_warn(cache, n);
-
-		if (!limit_try_take(&cache->limit, n))
-			return false;
-		if (has_warned || likely(!is_warning_due(&cache->limit)))
-			return true;
-		/*
-		 * No limit_rearm_warning(): another thread may be warning at
-		 * this moment.
-		 */
-		limit_count_off(&cache->limit, n);
-	}
-}
-
-/*
- * The program is warned again if so few objects are in use.  The distance to
- * warn_at is for a program at work on the edge, which hears of it once.
- */
-static void
-limit_rearm_warning(struct limit *limit, size_t held)
-{
-	size_t at = load_relaxed(&limit->warn_at);
-
-	if (at != 0 && held < at - at / 8 && load_relaxed(&limit->warned) != 0)
-		store_relaxed(&limit->warned, 0);
-}
-
-/* The request fails.  It may have warned of objects that it does not get. */
-static void
-limit_refuse(struct limit *limit)
-{
-	add_relaxed(&limit->nrefused, 1);
-	limit_rearm_warning(limit, load_relaxed(&limit->nheld));
-}
-
 int
 limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 {
@@ -360,19 +264,14 @@ limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 	int32_t wait_ms = load_relaxed(&limit->wait_ms);
 	int error = EAGAIN;
 
-	if (likely(limit_warn_and_take(cache, n)))
+	if (likely(limit_try_take(limit, n)))
 		return 0;
 	probe_fire(umem, limit, cache->name, n, load_relaxed(&limit->most));
-	if (limit->reached != NULL) {
-		limit->reached(cache, cache->priv);
-		if (limit_warn_and_take(cache, n))
-			return 0;
-	}
 	if (wait_ms != 0 && (flags & UMEM_NOWAIT) == 0 &&
 	    n <= load_relaxed(&limit->most))
 		error = waiter_wait(limit, n, wait_ms);
 	if (error != 0)
-		limit_refuse(limit);
+		add_relaxed(&limit->nrefused, 1);
 	return error;
 }
 
@@ -380,8 +279,12 @@ void
 limit_give_slow(umem_cache_t *cache, size_t n)
 {
 	struct limit *limit = &cache->limit;
+	size_t held = __atomic_sub_fetch(&limit->nheld, n, __ATOMIC_SEQ_CST);
 
-	limit_rearm_warning(limit, limit_count_off(limit, n));
+	/* Objects that were never counted are not counted off. */
+	umem_assert(held <= SIZE_MAX - n);
+	if (unlikely(__atomic_load_n(&limit->nwaiting, __ATOMIC_SEQ_CST) != 0))
+		limit_grant(limit);
 }
 
 void
@@ -389,14 +292,10 @@ limit_start(umem_cache_t *cache, const struct umem_cache_args *args)
 {
 	struct limit *limit = &cache->limit;
 
-	if (args->limit == 0 && args->limit_wait == 0 &&
-	    args->limit_reached == NULL && args->warning == NULL)
+	if (args->limit == 0 && args->limit_wait == 0)
 		return;
 	limit->most = args->limit == 0 ? SIZE_MAX : args->limit;
 	limit->wait_ms = args->limit_wait;
-	limit->warn_at = args->warn_at;
-	limit->reached = args->limit_reached;
-	limit->warning = args->warning;
 	limit->counts = true;
 	cache_choose_fast(cache);
 }
@@ -467,18 +366,6 @@ umem_cache_set_limit_wait(umem_cache_t *cache, int ms)
 	if (!limit_is_counted(cache))
 		return -1;
 	store_relaxed(&cache->limit.wait_ms, ms);
-	return 0;
-}
-
-public int
-umem_cache_set_warning(umem_cache_t *cache, size_t n)
-{
-	if (cache->limit.warning == NULL) {
-		errno = ENOTSUP;
-		return -1;
-	}
-	store_relaxed(&cache->limit.warn_at, n);
-	store_relaxed(&cache->limit.warned, 0);
 	return 0;
 }
 

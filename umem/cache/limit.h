@@ -9,17 +9,13 @@
 /* Keys: [I] set before the program has the cache, [a] atomic, [q] limit_lock */
 struct limit {
 	bool counts;         /* [a] false: nothing else here is in use */
-	uint32_t warned;     /* [a] 1: and not yet far below warn_at again */
 	uint32_t nwaiting;   /* [a] requests in waiting; written with [q] */
 	int32_t wait_ms;     /* [a] as umem_cache_args.limit_wait */
 	size_t most;         /* [a] objects; SIZE_MAX: no limit */
 	size_t nheld;        /* [a] objects that the program holds */
-	size_t warn_at;      /* [a] objects; 0: no warning */
 	struct list waiting; /* [q] struct waiter, in order of arrival */
-	umem_limit_callback_t *reached; /* [I] or NULL */
-	umem_limit_callback_t *warning; /* [I] or NULL */
-	uint64_t nwaits;                /* [a] requests that waited */
-	uint64_t nrefused;              /* [a] requests that failed */
+	uint64_t nwaits;     /* [a] requests that waited */
+	uint64_t nrefused;   /* [a] requests that failed */
 };
 
 /* Guards the queues of all caches, and their reserves (reserve.h). */
@@ -36,8 +32,7 @@ void limit_end(umem_cache_t *cache);
 
 /*
  * A request for n objects of a cache that counts is about to be made.  Returns
- * 0, and then they count, or the error that the request fails with.  May wait,
- * and call the program.
+ * 0, and then they count, or the error that the request fails with.  May wait.
  */
 int limit_take_slow(umem_cache_t *cache, size_t n, int flags);
 

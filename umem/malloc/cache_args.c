@@ -20,9 +20,9 @@
 #include "umem/cache/cache.h"
 
 /* The first structure that a program could be compiled with. */
-#define ARGS_FIRST 64
+#define ARGS_FIRST 80
 
-_Static_assert(offsetof(struct umem_cache_args, limit) == ARGS_FIRST,
+_Static_assert(sizeof(struct umem_cache_args) == ARGS_FIRST,
     "a program of the first version passes this size");
 
 static bool
@@ -46,9 +46,7 @@ umem_cache_create_args(
 		goto invalid;
 	more = args_size > sizeof(known) ? args_size - sizeof(known) : 0;
 	memcpy(&known, args, args_size - more);
-	if (known.reserved != 0 || known.reserved_2 != 0 ||
-	    known.limit_wait < -1 ||
-	    (known.warn_at != 0 && known.warning == NULL) ||
+	if (known.limit_wait < -1 ||
 	    !is_zero((const char *)args + sizeof(known), more))
 		goto invalid;
 	cache = umem_cache_create(name, known.size, known.align,
