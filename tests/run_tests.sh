@@ -47,8 +47,8 @@
 #	alone: yes		not beside another test
 #
 # On a machine without a command of TOOLS or without $CXX, scripts that use it
-# and programs in C++ are skipped.  Scripts with "command -v" look for commands
-# themselves.
+# and programs in C++ are skipped, except for scripts that look for the command
+# themselves: by "command -v NAME", or for all of them by "command -v $...".
 #
 # In a build with SAN, scripts are left out.  The address and the thread
 # sanitizer have a malloc of their own, so their programs are those with a
@@ -206,11 +206,15 @@ unit_job() {
 
 # lacks SOURCE - names a command that the test needs and the machine lacks
 lacks() {
+	local tool
+
 	[ -n "$LACKING" ] || return
 	case $1 in
 	*.cc) grep -ow CXX <<<"$LACKING" ;;
-	*.sh) grep -qF 'command -v' "$1" || sed '/^[[:blank:]]*#/d' "$1" |
-	    grep -Eow -m 1 -e "$LACKING" ;;
+	*.sh) grep -q 'command -v "*[$]' "$1" || sed '/^[[:blank:]]*#/d' "$1" |
+	    grep -Eow -e "$LACKING" | while read -r tool; do
+		grep -q "command -v $tool" "$1" || echo "$tool"
+	    done ;;
 	esac
 }
 

@@ -4,6 +4,7 @@
 # C++17 on, and without RTTI; the programs beside this script pass, with two
 # sanitizers, too.  Misuse that the compiler can see is refused.
 set -eu
+command -v "${CXX%% *}" >/dev/null || { echo "no $CXX"; exit 77; }
 here=$TOP/tests/programs/cxx
 # As installed; the compiler says nothing of headers in folders of -isystem.
 mkdir include

@@ -7,6 +7,7 @@
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
+command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 export PYTHONMALLOC=malloc
 
 # A mapping that is partly the library's counts with its pages in memory.

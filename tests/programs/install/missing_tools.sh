@@ -35,9 +35,11 @@ echo "\"\$CXX\" --version" >tests/jobs/compiles.sh
 echo ': python3x mypython3' >tests/jobs/other.sh
 echo '# python3 is in a comment' >tests/jobs/comment.sh
 echo 'command -v python3 || echo without' >tests/jobs/looks.sh
+echo 'command -v sh && python3 -c pass' >tests/jobs/needs_two.sh
 echo '// test modes: default' >tests/jobs/cplusplus.cc
 CXX=c++ tests/run_tests.sh build jobs >said 2>&1 || bad "a test failed"
-grep -qx '3 passed, 0 failed, 3 skipped' said || bad "other counts"
-for line in 'needs.sh: no python3' 'compiles.sh: no CXX' 'cplusplus.cc: no CXX'; do
+grep -qx '3 passed, 0 failed, 4 skipped' said || bad "other counts"
+for line in 'needs.sh: no python3' 'needs_two.sh: no python3' \
+    'compiles.sh: no CXX' 'cplusplus.cc: no CXX'; do
 	grep -qxF "skip jobs/$line" said || bad "does not say: $line"
 done
