@@ -257,7 +257,9 @@ program	= $1 $2 $(PROGRAM_FLAGS) $(call header,cflags) -o $@ $< -pthread \
 	$(link_$(or $(call header,link),$(link))) $(call header,libs) \
 	-Wl,--as-needed -ldl -lm
 
-PROGRAMS := $(call outputs,programs/*)
+# FOLDERS names the folders of tests/programs that are built and run.
+FOLDERS	?= *
+PROGRAMS := $(call outputs,$(FOLDERS:%=programs/%))
 STRESSES := $(call outputs,stress)
 BENCHES	:= $(call outputs,bench)
 MISUSES	:= $(call outputs,misuse)
@@ -298,13 +300,16 @@ run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
 
 # The programs that link libumem, and do not run on its malloc().
 LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
-	   grep -lsE '^( \*|//) test link:' tests/programs/*/*.c tests/programs/*/*.cc)))
+	   grep -lsE '^( \*|//) test link:' \
+	   $(foreach d,$(FOLDERS),tests/programs/$d/*.c tests/programs/$d/*.cc))))
 # Without Check, which only the unit tests need, the programs are run.  TESTS
 # names kinds of tests, as in tests/run_tests.sh.
-test: all $(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS) $(if $(SAN),,$(MISUSES)))
+TESTS	?= unit programs scripts
+test: all $(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS)) \
+		$(if $(SAN),,$(if $(filter scripts,$(TESTS)),$(MISUSES)))
 	@! $(check_headers) check.h || $(MAKE) $B/unit
 	@TESTS='$(TESTS)' $(run_tests) $B $$(ls $B/unit >/dev/null && echo unit) \
-	    programs
+	    $(if $(filter-out *,$(FOLDERS)),$(FOLDERS:%=programs/%),programs)
 
 unit-test: all $B/unit
 	@$(run_tests) $B unit
