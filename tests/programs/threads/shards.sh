@@ -6,19 +6,19 @@ set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
 
-# run NAME SHARDS OPTIONS - a program of this folder, which must end with 0
+# run NAME SHARDS OPTIONS [WORD] - a program, which must end with 0
 run() {
 	local options=depot_shards=$2,$3
 
 	if ! UMEM_OPTIONS=$options LD_PRELOAD=$SHIM "$TMP/$1" \
-	    >out 2>err </dev/null; then
+	    "${@:4}" >out 2>err </dev/null; then
 		echo "$1 with $options:"
 		cat out err
 		exit 1
 	fi
 }
 
-for program in threads/oracle process/fork_storm objects/budgets; do
+for program in threads/oracle process/fork_load objects/budgets; do
 	"$CC" -O1 -g -fno-builtin -D_GNU_SOURCE -I"$TOP" -pthread -w \
 	    -o "$TMP/${program#*/}" "$TOP/tests/programs/$program.c" || exit 1
 done
@@ -29,7 +29,7 @@ for mode in rseq locked; do
 		    "mode=$mode,magazine_bytes=8k,depot_bytes=32k,thread=no"
 	done
 done
-run fork_storm 3 mode=rseq
+run fork_load 3 mode=rseq storm
 
 build planted
 export UMEM_OPTIONS=depot_shards=2
