@@ -30,7 +30,7 @@ static bool
 ctl_parse(const struct option *option, const char *text, uint64_t *value)
 {
 	if (option->type == OPTION_FLAG) {
-		*value = option->implied;
+		*value = option_implied(option);
 		return string_is_equal(text, "yes");
 	}
 	return option_parse(option, text, value) == OPTION_OK;

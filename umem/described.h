@@ -35,7 +35,6 @@
 	M(OPTION_LIVE, option, option, is_live)                                \
 	M(OPTION_CLAMPED, option, option, is_clamped)                          \
 	M(OPTION_SHARE, option, option, takes_share)                           \
-	M(OPTION_WRONG, option, option, wrong)                                 \
 	M(OPTION_INITIAL, option, option, initial)                             \
 	M(OPTION_INITIAL_TEXT, option, option, initial_text)                   \
 	M(OPTION_MINIMUM, option, option, minimum)                             \

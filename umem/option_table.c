@@ -76,12 +76,10 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(MAGAZINE_BYTES_MAX, magazine_bytes_most)                             \
 	T(MAGAZINE_DEPOT_MAX, magazine_depot_most)                             \
 	T(MAGAZINE_DEPOT_SHARDS, magazine_depot_shards)                        \
-	T(MESSAGE_ANYWHERE, message_anywhere)                                  \
 	T(MESSAGE_LOG, message_log)                                            \
 	T(MODE, options.mode)                                                  \
 	T(MTBF_INTERVAL, mtbf_interval)                                        \
 	T(POLICY, options.policy)                                              \
-	T(QUIET, options.quiet)                                                \
 	T(SAMPLE_WANTED, sample_wanted)                                        \
 	T(STATS_PATH, stats_path)                                              \
 	T(UPDATE_INTERVAL_NS, update_interval_ns)                              \
@@ -98,7 +96,6 @@ enum {
 	WORDS_NONE,
 	WORDS_FIT,
 	WORDS_HUGE,
-	WORDS_MESSAGE,
 	WORDS_MODE,
 	WORDS_SAMPLE,
 	WORDS_THREAD,
@@ -112,7 +109,6 @@ static const struct option_list {
 	{"first", VM_FIRSTFIT}, {"next", VM_NEXTFIT}}},
     [WORDS_HUGE] = {{{"auto", HUGE_AUTO}, {"no", HUGE_NO},
 	{"always", HUGE_ALWAYS}}},
-    [WORDS_MESSAGE] = {{{"safe", false}, {"any", true}}},
     [WORDS_MODE] = {{{"rseq", RSEQ_LIBC}, {"own", RSEQ_OWN},
 	{"locked", RSEQ_NONE}}},
     [WORDS_SAMPLE] = {{{"default", UMEM_SAMPLE_DEFAULT}}},
@@ -121,7 +117,17 @@ static const struct option_list {
     [WORDS_ZERO] = {{{"null", 0}, {"block", 1}}},
 };
 
-#define LIMIT_WRONG "not a size of 1m or more, nor a share such as 80%"
+/* A word of UMEM_LOGGING: the size of a log. */
+#define LOG_OPTION(word, number, text)                                         \
+	{.name = (word),                                                       \
+	    .variable = OPTION_LOGGING,                                        \
+	    .type = OPTION_SIZE,                                               \
+	    .value_is_optional = true,                                         \
+	    .maximum = LOG_BYTES_MAX,                                          \
+	    .implied = LOG_BYTES_DEFAULT,                                      \
+	    .target = (number),                                                \
+	    .initial_text = "off",                                             \
+	    .help = (text)}
 
 const struct option option_table[] = {
     {
@@ -136,7 +142,6 @@ const struct option option_table[] = {
 	.type = OPTION_COUNT,
 	.minimum = 1,
 	.maximum = UINT32_MAX,
-	.wrong = "not a number of CPUs",
 	.target = TARGET_CONCURRENCY,
 	.initial_text = "all",
 	.help = "number of CPUs that get magazines",
@@ -144,7 +149,6 @@ const struct option option_table[] = {
     {
 	.name = "confined",
 	.type = OPTION_FLAG,
-	.implied = true,
 	.target = TARGET_CONFINED,
 	.help = "make only the system calls that libc's malloc makes",
     },
@@ -162,7 +166,6 @@ const struct option option_table[] = {
 	.type = OPTION_COUNT,
 	.minimum = 1,
 	.maximum = MAGAZINE_SHARDS_MAX,
-	.wrong = "not from 1 to 1024",
 	.target = TARGET_MAGAZINE_DEPOT_SHARDS,
 	.initial_text = "one for every 8 CPUs",
 	.help = "number of shards of each depot",
@@ -176,20 +179,17 @@ const struct option option_table[] = {
 	.is_live = true,
 	.target = TARGET_HEAP_LIMITS_HARD,
 	.initial_text = "none",
-	.wrong = LIMIT_WRONG,
 	.help = "memory of the heap above which requests fail",
     },
     {
 	.name = "hardened",
 	.type = OPTION_FLAG,
-	.implied = true,
 	.target = TARGET_DEBUG_HARDENED,
 	.help = "detect misuse of memory in production",
     },
     {
 	.name = "help",
 	.type = OPTION_FLAG,
-	.implied = true,
 	.target = TARGET_HELP,
 	.help = "write this list at the start of the process",
     },
@@ -205,10 +205,8 @@ const struct option option_table[] = {
     {
 	.name = "log",
 	.type = OPTION_PATH,
-	.is_early = true,
 	.target = TARGET_MESSAGE_LOG,
 	.initial_text = "standard error",
-	.wrong = "too long",
 	.help = "file for all messages; %p is the process",
     },
     {
@@ -221,15 +219,6 @@ const struct option option_table[] = {
 	.help = "unit of the memory in magazines",
     },
     {
-	.name = "messages",
-	.type = OPTION_WORD,
-	.words = WORDS_MESSAGE,
-	.is_early = true,
-	.is_live = true,
-	.target = TARGET_MESSAGE_ANYWHERE,
-	.help = "where the library may write messages",
-    },
-    {
 	.name = "mode",
 	.type = OPTION_WORD,
 	.words = WORDS_MODE,
@@ -240,18 +229,9 @@ const struct option option_table[] = {
     {
 	.name = "nomagazines",
 	.type = OPTION_FLAG,
-	.implied = false,
 	.target = TARGET_CACHE_USE_MAGAZINES,
 	.initial = true,
 	.help = "disable the magazines of all caches",
-    },
-    {
-	.name = "quiet",
-	.type = OPTION_FLAG,
-	.is_early = true,
-	.implied = true,
-	.target = TARGET_QUIET,
-	.help = "write no messages about wrong options",
     },
     {
 	.name = "rcu_budget",
@@ -268,7 +248,6 @@ const struct option option_table[] = {
 	.type = OPTION_MILLISECONDS,
 	.minimum = 1,
 	.maximum = 10000,
-	.wrong = "not from 1 to 10000 milliseconds",
 	.is_live = true,
 	.target = TARGET_DEFER_DELAY_NS,
 	.initial = 10000000,
@@ -279,7 +258,6 @@ const struct option option_table[] = {
 	.type = OPTION_SECONDS,
 	.minimum = 1,
 	.maximum = 1000000,
-	.wrong = "not from 1 to 1000000 seconds",
 	.is_live = true,
 	.target = TARGET_UPDATE_INTERVAL_NS,
 	.initial = 250000000,
@@ -307,7 +285,6 @@ const struct option option_table[] = {
 	.is_live = true,
 	.target = TARGET_HEAP_LIMITS_SOFT,
 	.initial_text = "none",
-	.wrong = LIMIT_WRONG,
 	.help = "memory of the heap above which unused memory is released",
     },
     {
@@ -315,7 +292,6 @@ const struct option option_table[] = {
 	.type = OPTION_PATH,
 	.target = TARGET_STATS_PATH,
 	.initial_text = "none",
-	.wrong = "too long",
 	.help = "file for statistics at exit; %p is the process",
     },
     {
@@ -329,7 +305,6 @@ const struct option option_table[] = {
     {
 	.name = "verbose",
 	.type = OPTION_FLAG,
-	.implied = true,
 	.target = TARGET_VERBOSE,
 	.help = "write the mode and the changed options at the start",
     },
@@ -356,7 +331,7 @@ const struct option option_table[] = {
 	.maximum = AUDIT_FRAMES_MAX,
 	.is_clamped = true,
 	.checks = UMF_AUDIT | UMF_REDZONE,
-	.implied = OPTION_UNCHANGED,
+	.implied = AUDIT_FRAMES_DEFAULT,
 	.target = TARGET_DEBUG_NFRAMES,
 	.initial = AUDIT_FRAMES_DEFAULT,
 	.help = "record thread, time and return addresses for each buffer",
@@ -365,7 +340,6 @@ const struct option option_table[] = {
 	.name = "checknull",
 	.variable = OPTION_DEBUG,
 	.type = OPTION_FLAG,
-	.implied = true,
 	.is_live = true,
 	.target = TARGET_DEBUG_CHECKNULL,
 	.help = "abort when an allocation would return NULL",
@@ -421,7 +395,6 @@ const struct option option_table[] = {
 	.name = "noabort",
 	.variable = OPTION_DEBUG,
 	.type = OPTION_FLAG,
-	.implied = true,
 	.is_live = true,
 	.target = TARGET_DEBUG_NOABORT,
 	.help = "continue the program after a report",
@@ -441,50 +414,14 @@ const struct option option_table[] = {
 	.help = "with guards: buffers that wait for readers may be written to",
     },
 
-    {
-	.name = "contents",
-	.variable = OPTION_LOGGING,
-	.type = OPTION_SIZE,
-	.value_is_optional = true,
-	.maximum = LOG_BYTES_MAX,
-	.implied = LOG_BYTES_DEFAULT,
-	.target = TARGET_LOG_CONTENTS,
-	.initial_text = "off",
-	.help = "bytes for a log of the contents of freed buffers",
-    },
-    {
-	.name = "fail",
-	.variable = OPTION_LOGGING,
-	.type = OPTION_SIZE,
-	.value_is_optional = true,
-	.maximum = LOG_BYTES_MAX,
-	.implied = LOG_BYTES_DEFAULT,
-	.target = TARGET_LOG_FAIL,
-	.initial_text = "off",
-	.help = "bytes for a log of allocations that failed",
-    },
-    {
-	.name = "slab",
-	.variable = OPTION_LOGGING,
-	.type = OPTION_SIZE,
-	.value_is_optional = true,
-	.maximum = LOG_BYTES_MAX,
-	.implied = LOG_BYTES_DEFAULT,
-	.target = TARGET_LOG_SLAB,
-	.initial_text = "off",
-	.help = "bytes for a log of slabs created for debugged caches",
-    },
-    {
-	.name = "transaction",
-	.variable = OPTION_LOGGING,
-	.type = OPTION_SIZE,
-	.value_is_optional = true,
-	.maximum = LOG_BYTES_MAX,
-	.implied = LOG_BYTES_DEFAULT,
-	.target = TARGET_LOG_TRANSACTION,
-	.initial_text = "off",
-	.help = "bytes for a log of allocations and frees",
-    },
+    LOG_OPTION("contents", TARGET_LOG_CONTENTS,
+	"bytes for a log of the contents of freed buffers"),
+    LOG_OPTION(
+	"fail", TARGET_LOG_FAIL, "bytes for a log of allocations that failed"),
+    LOG_OPTION("slab", TARGET_LOG_SLAB,
+	"bytes for a log of slabs created for debugged caches"),
+    LOG_OPTION("transaction", TARGET_LOG_TRANSACTION,
+	"bytes for a log of allocations and frees"),
 };
 
 const unsigned option_table_length = array_size(option_table);

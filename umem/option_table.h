@@ -16,7 +16,7 @@ enum option_variable {
 extern hidden const char option_variable_names[OPTION_VARIABLES][16];
 
 enum option_type {
-	OPTION_FLAG,    /* takes no value */
+	OPTION_FLAG,    /* takes no value; negates the initial one */
 	OPTION_COUNT,   /* a decimal number */
 	OPTION_SIZE,    /* a number of bytes, which may end in k, m, g or t */
 	OPTION_SECONDS, /* a decimal number; the target has nanoseconds */
@@ -31,17 +31,13 @@ struct option_word {
 	uint64_t value;
 };
 
-/* option.implied: a missing value leaves the target as it is. */
-#define OPTION_UNCHANGED UINT64_MAX
-
 struct option {
 	char name[16];
 	uint8_t variable;       /* enum option_variable */
 	uint8_t type;           /* enum option_type */
 	bool value_is_optional; /* the value may be missing: implied applies */
 	bool is_clamped;        /* a value above maximum counts as maximum */
-	bool is_early; /* applied before messages about any word are written */
-	bool is_live;  /* may change while the program runs */
+	bool is_live;           /* may change while the program runs */
 	bool takes_share; /* a size may be a percentage of the cgroup's limit */
 	uint8_t target;   /* see option_target() */
 	uint8_t words;    /* see option_words() */
@@ -50,7 +46,6 @@ struct option {
 	uint64_t implied; /* stored if there is no value */
 	uint64_t minimum, maximum; /* as the user writes them, inclusive */
 	char initial_text[24];     /* "": initial, as a value */
-	char wrong[56];            /* message about a refused value, or "" */
 	char help[64];
 };
 
@@ -62,6 +57,14 @@ void *option_target(const struct option *option);
 
 /* The words that the option takes; an empty list: a number only. */
 const struct option_word *option_words(const struct option *option);
+
+/* The value that is stored if there is none. */
+static inline uint64_t
+option_implied(const struct option *option)
+{
+	return option->type == OPTION_FLAG ? option->initial == 0
+					   : option->implied;
+}
 
 enum option_result {
 	OPTION_OK,

@@ -36,8 +36,6 @@ struct item {
 	char *name;
 	char *value;               /* NULL: the item has no "=" */
 	struct debug_choice *part; /* if the variable is UMEM_DEBUG */
-	bool only_early;           /* apply it only if it is_early */
-	bool is_reported;          /* write messages about it */
 };
 
 /* A program may define these; they are called if the variable is not set. */
@@ -59,20 +57,11 @@ item_variable_name(const struct item *item)
 	return option_variable_names[item->variable];
 }
 
-/* Are messages about the item to be written? */
-static bool
-item_is_reported(const struct item *item)
-{
-	return item->is_reported && !options.quiet;
-}
-
 /* Reports that an item of a known name is wrong. */
 static void
 item_complain(const struct item *item, const char *text)
 {
-	if (item_is_reported(item))
-		message_line(
-		    "%s: %s: %s", item_variable_name(item), item->name, text);
+	message_line("%s: %s: %s", item_variable_name(item), item->name, text);
 }
 
 /* The variable other than that of the item that has an option of its name. */
@@ -93,8 +82,6 @@ item_complain_unknown(const struct item *item)
 	const char *name = item_variable_name(item);
 	const char *other = item_other_variable(item), *near = NULL;
 
-	if (!item_is_reported(item))
-		return;
 	for (unsigned i = 0; i < option_table_length; i++)
 		if (option_table[i].variable == item->variable)
 			near =
@@ -115,8 +102,6 @@ item_complain_value(const struct item *item, const struct option *option)
 {
 	const char *name = item_variable_name(item), *near = NULL;
 
-	if (!item_is_reported(item))
-		return;
 	for (const struct option_word *word = option_words(option);
 	     word->name[0] != '\0'; word++)
 		near = word_nearer(item->value, word->name, near);
@@ -139,28 +124,23 @@ static bool
 option_parse_value(
     const struct option *option, const struct item *item, uint64_t *value)
 {
-	const char *wrong = option->wrong[0] != '\0' ? option->wrong : NULL;
-
 	umem_assert(item->value != NULL);
 	switch (option_parse(option, item->value, value)) {
 	case OPTION_OK:
 		return true;
 	case OPTION_NO_WORD:
-		if (wrong != NULL)
-			item_complain(item, wrong);
-		else
-			item_complain_value(item, option);
+		item_complain_value(item, option);
 		return false;
 	case OPTION_NO_NUMBER:
-		item_complain(
-		    item, option->takes_share ? wrong : "not a number");
+		item_complain(item, option->takes_share
+					? "neither a size nor a share"
+					: "not a number");
 		return false;
 	case OPTION_OVERFLOWED:
 		item_complain(item, "overflowed");
 		return false;
 	case OPTION_OUT_OF_RANGE:
-		item_complain(
-		    item, wrong != NULL ? wrong : "too small or too large");
+		item_complain(item, "too small or too large");
 	}
 	return false;
 }
@@ -169,17 +149,16 @@ option_parse_value(
 static void
 option_apply(const struct option *option, const struct item *item)
 {
-	uint64_t value = option->implied;
+	uint64_t value = option_implied(option);
 
 	if (option->type == OPTION_PATH) {
 		if (!option_store_path(option, item->value))
-			item_complain(item, option->wrong);
+			item_complain(item, "too long");
 		return;
 	}
 	if (item->value != NULL && !option_parse_value(option, item, &value))
 		return;
-	if (option_target(option) != NULL &&
-	    (item->value != NULL || option->implied != OPTION_UNCHANGED))
+	if (option_target(option) != NULL)
 		option_store(option, value);
 	if (option->checks == 0)
 		return;
@@ -215,8 +194,7 @@ item_apply(const struct item *item)
 		if (option->variable != item->variable ||
 		    !string_is_equal(option->name, item->name))
 			continue;
-		if ((option->is_early || !item->only_early) &&
-		    item_check_value(item, option))
+		if (item_check_value(item, option))
 			option_apply(option, item);
 		return;
 	}
@@ -244,9 +222,8 @@ item_copy(struct item *item, const char *from, const char *to)
 	item->text[n > ITEM_MAX ? 20 : n] = '\0';
 	if (n <= ITEM_MAX)
 		return true;
-	if (item_is_reported(item))
-		message_line("%s: argument \"%s...\" too long",
-		    item_variable_name(item), item->text);
+	message_line("%s: argument \"%s...\" too long",
+	    item_variable_name(item), item->text);
 	return false;
 }
 
@@ -277,7 +254,7 @@ items_apply(struct item *item, const char *text)
 			item_split(item);
 			if (*item->text != '\0')
 				item_apply(item);
-			else if (item_is_reported(item))
+			else
 				message_line("%s: empty option",
 				    item_variable_name(item));
 		}
@@ -288,11 +265,8 @@ items_apply(struct item *item, const char *text)
 void
 options_parse(const char *text)
 {
-	struct item item = {.variable = OPTION_OPTIONS, .only_early = true};
+	struct item item = {.variable = OPTION_OPTIONS};
 
-	items_apply(&item, text);
-	item.only_early = false;
-	item.is_reported = true;
 	items_apply(&item, text);
 	debug.on |= debug.hardened;
 }
@@ -304,7 +278,7 @@ static void
 debug_part_apply(const char *at, const char *end)
 {
 	char words[2 * ITEM_MAX];
-	struct item item = {.variable = OPTION_DEBUG, .is_reported = true};
+	struct item item = {.variable = OPTION_DEBUG};
 	const char *colon = string_find(at, ':', (size_t)(end - at));
 	size_t n = (size_t)((colon != NULL ? colon : end) - at);
 	size_t npatterns = colon == NULL ? 0 : (size_t)(end - colon - 1);
@@ -312,9 +286,8 @@ debug_part_apply(const char *at, const char *end)
 	umem_assert(at <= end && debug.nchoices <= DEBUG_CHOICES);
 	if (debug.nchoices == DEBUG_CHOICES || n >= sizeof(words) ||
 	    npatterns >= sizeof(item.part->patterns)) {
-		if (item_is_reported(&item))
-			message_line("%s: too long, or too many parts",
-			    item_variable_name(&item));
+		message_line("%s: too long, or too many parts",
+		    item_variable_name(&item));
 		return;
 	}
 	item.part = &debug.choice[debug.nchoices++];
@@ -341,7 +314,7 @@ options_parse_debug(const char *text)
 void
 options_parse_logging(const char *text)
 {
-	struct item item = {.variable = OPTION_LOGGING, .is_reported = true};
+	struct item item = {.variable = OPTION_LOGGING};
 
 	items_apply(&item, text);
 	/* Contents can only be logged if they are kept. */

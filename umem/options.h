@@ -14,7 +14,6 @@ struct options {
 	unsigned concurrency; /* number of CPUs to have magazines for; 0: all */
 	int policy;           /* VM_*FIT policy of the heap; 0: instant fit */
 	bool verbose;
-	bool quiet; /* no messages about wrong words and values */
 	bool help;
 	bool confined;
 	bool secure; /* set-user-ID program: the variables were ignored */

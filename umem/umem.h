@@ -1095,10 +1095,10 @@ ssize_t umem_metrics(char *buffer, size_t bytes);
  * bytes	size of old; 64 are enough for any option but a path
  *
  * The following options can change while the program runs: depot_bytes,
- * hard_limit, huge_pages, messages, rcu_budget, rcu_delay, reap_interval,
- * sample and soft_limit of UMEM_OPTIONS, checknull and noabort of UMEM_DEBUG.
- * The library applies a new value at its next use.  A depot
- * that is already larger than a new depot_bytes keeps its size.
+ * hard_limit, huge_pages, rcu_budget, rcu_delay, reap_interval, sample and
+ * soft_limit of UMEM_OPTIONS, checknull and noabort of UMEM_DEBUG.  The library
+ * applies a new value at its next use.  A depot that is already larger than a
+ * new depot_bytes keeps its size.
  *
  * Returns 0, or -1 with errno set, and then changes nothing:
  *	ENOENT	there is no such option, or it has no value

@@ -5,7 +5,6 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-bool message_anywhere;
 char message_log[MESSAGE_PATH_BYTES] seldom_used;
 
 static void
@@ -159,8 +158,7 @@ message_write_standard(const char *text, size_t n)
 
 	if (!load_acquire(&standard_error.is_known))
 		message_start();
-	if (message_anywhere ||
-	    (os_file_of(2, &now) && is_standard_error(&now)))
+	if (os_file_of(2, &now) && is_standard_error(&now))
 		os_write(2, text, n);
 }
 

@@ -63,9 +63,6 @@ int message_open(const char *path);
  */
 void message_start(void);
 
-/* Write to descriptor 2 in any case (UMEM_OPTIONS=messages=any). */
-extern hidden bool message_anywhere;
-
 /*
  * message_line() writes "umem: " and the formatted text as one line by
  * message_write(). panic() does the same and aborts.  The conversions are %s,

@@ -212,7 +212,7 @@ main(int argc, char **argv)
 END2
 "$CC" -O1 -g -fno-builtin -w -o stale stale.c
 for where in null unmapped data; do
-	core_of UMEM_OPTIONS=quiet ./stale $where
+	core_of UMEM_OPTIONS=mode=rseq ./stale $where
 	says "^    0x$(address fn) \\(called, but no code is there\\)$"
 	says '^    stale`dispatch\+0x[0-9a-f]+ \(stale.c:11\)$'
 	says '^    stale`main\+0x[0-9a-f]+ \(stale.c:29\)$'
@@ -248,13 +248,13 @@ main(void)
 }
 END2
 "$CC" -O1 -g -fno-builtin -w -fomit-frame-pointer -o handles handles.c
-passed=SIGSEGV core_of UMEM_OPTIONS=quiet ./handles
+passed=SIGSEGV core_of UMEM_OPTIONS=mode=rseq ./handles
 says '^    handles`handler\+0x[0-9a-f]+ \(handles.c:7\)$'
 says '^    handles`store\+0x[0-9a-f]+ \(handles.c:16\)$'
 says '^    handles`main\+0x[0-9a-f]+ \(handles.c:23\)$'
 
 # The address of a null pointer is called that.
-core_of UMEM_OPTIONS=quiet ./stale null
+core_of UMEM_OPTIONS=mode=rseq ./stale null
 says '^signal 11 .*, at address 0$'
 says '^0 is a null pointer$'
 

@@ -94,7 +94,6 @@ read_option(struct target_options *options, const char *record)
 	    .live = option_get(options, record, L_OPTION_LIVE) != 0,
 	    .clamped = option_get(options, record, L_OPTION_CLAMPED) != 0,
 	    .shares = option_get(options, record, L_OPTION_SHARE) != 0,
-	    .wrong = text_of(options, record, L_OPTION_WRONG),
 	    .initial = option_get(options, record, L_OPTION_INITIAL),
 	    .meaning = text_of(options, record, L_OPTION_INITIAL_TEXT),
 	    .minimum = option_get(options, record, L_OPTION_MINIMUM),
@@ -234,25 +233,22 @@ parse_number(const struct target_options *options,
     const struct target_option *option, const char *text, uint64_t *value)
 {
 	bool is_size = is_type(options, option, L_OPTION_SIZE);
-	const char *wrong = *option->wrong != '\0' ? option->wrong : NULL;
 	bool is_share =
 	    option->shares && number_parse_share(text,
 				  memory_limit_of(options->target->pid), value);
 
 	if (!is_share && number_parse(text, is_size, value) != NUMBER_OK)
-		return option->shares ? wrong
+		return option->shares ? "neither a size nor a share"
 		       : is_size      ? "not a size"
 				      : "not a number";
 	if (*value > option->maximum && option->clamped)
 		*value = option->maximum;
 	if (*value < option->minimum || *value > option->maximum)
-		return wrong != NULL
-			   ? wrong
-			   : xprint("not from %s to %s",
-				 is_size ? exact_size(option->minimum)
-					 : xprint("%lu", option->minimum),
-				 is_size ? exact_size(option->maximum)
-					 : xprint("%lu", option->maximum));
+		return xprint("not from %s to %s",
+		    is_size ? exact_size(option->minimum)
+			    : xprint("%lu", option->minimum),
+		    is_size ? exact_size(option->maximum)
+			    : xprint("%lu", option->maximum));
 	*value *= scale_of(options, option);
 	return NULL;
 }

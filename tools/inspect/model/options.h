@@ -14,7 +14,6 @@ struct target_option {
 	uint64_t value;      /* the variable, as it is stored */
 	uint64_t initial;    /* the value before the options were read */
 	const char *meaning; /* of the initial value; "": the value itself */
-	const char *wrong;   /* of a wrong number; "": say the limits */
 	uint64_t minimum, maximum; /* as the user writes them */
 	uint64_t words;            /* the target's list of words */
 };

@@ -1,5 +1,7 @@
 # library.sh - functions for the tests of umem's inspecting commands; sourced
 #
+# $umem is the command.
+#
 # start PROGRAM ARG... - runs it on the library, with a pipe to its standard
 # input, and waits for its "ready"; its number is in $pid.  It ends at finish.
 #
