@@ -23,7 +23,7 @@
 #include "umem/malloc/nofail.h"
 #include "umem/profile/sample.h"
 #include "umem/profile/sample_count.h"
-#include "umem/profile/sample_place.h"
+#include "umem/profile/sample_unit.h"
 #include "umem/stats/stats.h"
 #include "umem/upkeep/update.h"
 #include "vmem/account.h"
@@ -782,37 +782,36 @@ START_TEST(a_second_free_is_told_with_both_stacks)
 END_TEST
 
 /*
- * Slots are limited in number, are reused first in, first out, and all of them
- * are reused.
+ * Guarded samples are limited in number, are reused first in, first out, and
+ * all of them are reused.
  */
-START_TEST(guarded_places_are_bounded_and_come_back_late)
+START_TEST(guarded_samples_are_bounded_and_come_back_late)
 {
-	static int place[SAMPLE_PLACES];
-	char *end;
+	static char *p[SAMPLES_GUARDED];
+	size_t n;
 
 	if (!have_pages(_i))
 		return;
-	for (int i = 0; i < SAMPLE_PLACES; i++) {
-		place[i] = sample_place_take(100);
-		ck_assert_int_ge(place[i], 0);
-	}
-	ck_assert_int_eq(sample_place_take(100), -1);
-	ck_assert_int_eq(sample_place_take(sample_place_max_bytes() + 1), -1);
-	for (int i = 0; i < SAMPLE_PLACES; i++) {
-		ck_assert(sample_place_close(place[i]));
-		ck_assert(faults(sample_place_end(place[i]) - 1));
-		sample_place_put(place[i]);
+	n = sample_guarded_max();
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (int i = 0; i < SAMPLES_GUARDED; i++)
+		p[i] = guarded(100);
+	for (int i = 0; i < 1000; i++)
+		umem_free(umem_alloc(100, UMEM_DEFAULT), 100);
+	ck_assert_uint_eq(sample_guarded_count(), SAMPLES_GUARDED);
+	for (int i = 0; i < SAMPLES_GUARDED; i++) {
+		umem_free(p[i], 100);
+		ck_assert(faults(p[i]));
 	}
 	for (int round = 0; round < 3; round++)
-		for (int i = 0; i < SAMPLE_PLACES; i++) {
-			ck_assert_int_eq(
-			    sample_place_take(sample_place_max_bytes()),
-			    place[i]);
-			end = sample_place_end(place[i]);
-			memset(end - sample_place_max_bytes(), 1,
-			    sample_place_max_bytes());
-			ck_assert(sample_place_close(place[i]));
-			sample_place_put(place[i]);
+		for (int i = 0; i < SAMPLES_GUARDED; i++) {
+			char *q = guarded(n);
+
+			ck_assert_ptr_eq(
+			    (char *)align_up((uintptr_t)p[i], os_page_size()),
+			    q + n);
+			memset(q, 1, n);
+			umem_free(q, n);
 		}
 }
 END_TEST
@@ -827,10 +826,10 @@ START_TEST(a_freed_block_is_guarded_until_places_run_out)
 	umem_free(first, 100);
 	/* The place is queued behind the places that were never used. */
 	while ((p = guarded(100)) != first) {
-		ck_assert_uint_lt(++n, 3 * SAMPLE_PLACES);
+		ck_assert_uint_lt(++n, 3 * SAMPLES_GUARDED);
 		umem_free(p, 100);
 	}
-	ck_assert_uint_ge(n, SAMPLE_PLACES - 16);
+	ck_assert_uint_ge(n, SAMPLES_GUARDED - 16);
 	umem_free(p, 100);
 }
 END_TEST
@@ -907,7 +906,7 @@ START_TEST(records_run_out_and_blocks_do_not)
 		nsampled += is_sample(p[i]);
 	}
 	ck_assert_uint_le(nsampled, RECORDS - 1);
-	ck_assert_uint_ge(nsampled, RECORDS - 2 - SAMPLE_PLACES);
+	ck_assert_uint_ge(nsampled, RECORDS - 2 - SAMPLES_GUARDED);
 	for (unsigned i = 0; i < N; i++)
 		umem_free(p[i], 16);
 	p[0] = umem_alloc(16, UMEM_DEFAULT);
@@ -1420,7 +1419,7 @@ sample_suite(void)
 	tcase_add_loop_test(tc, a_guarded_block_has_an_end_for_good, 0, 3);
 	tcase_add_test(tc, a_second_free_is_told_with_both_stacks);
 	tcase_add_loop_test(
-	    tc, guarded_places_are_bounded_and_come_back_late, 0, 3);
+	    tc, guarded_samples_are_bounded_and_come_back_late, 0, 3);
 	tcase_add_test(tc, a_freed_block_is_guarded_until_places_run_out);
 	tcase_add_test(tc, refusals_of_the_kernel_do_no_harm);
 	tcase_add_test(tc, records_run_out_and_blocks_do_not);

@@ -8,7 +8,6 @@
 
 #include "umem/malloc/alloc.h"
 #include "umem/profile/sample.h"
-#include "umem/profile/sample_place.h"
 #include "umem/profile/sample_stack.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -103,7 +102,7 @@ START_TEST(there_are_no_more_stacks_than_records_need)
 	for (unsigned i = 0; i < 2000; i++)
 		umem_free(alloc_below(i % 50), 100);
 	/* Guarded records have a stack of the free, too. */
-	ck_assert_uint_le(sample_stack_count(), 200 + 2 * SAMPLE_PLACES);
+	ck_assert_uint_le(sample_stack_count(), 200 + 2 * SAMPLES_GUARDED);
 	ck_assert_uint_gt(sample_stack_count(), nstacks);
 }
 END_TEST

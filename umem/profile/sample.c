@@ -27,15 +27,14 @@
  *	    A sample that fits into a unit uses a unit that its record keeps
  *	(sample_unit.c).  The memory of the unit is released when the sample is
  *	freed.  So a sample takes one small page for each page of its size, and
- *	not 64 KiB.  A few free records keep the first page of their unit: they
- *	are warm.  Otherwise the next sample would cost a page fault, and its
- *	free a system call.  The address space of as many units as there were
- *	samples at one time is not returned.  The hard limit of the heap counts
- *	the pages of a sample, and a sample that would exceed it is not taken.
- *	    One sample in GUARD_EVERY uses a guarded place (sample_place.c) if
- *	it fits: it ends at a guard page, and its own pages become inaccessible
- *	when it is freed.  Its record keeps both stacks until the place is used
- *	again.  If there is no place, it is a sample like the others.
+ *	not 64 KiB.  The address space of as many units as there were samples at
+ *	one time is not returned.  The hard limit of the heap counts the pages
+ *	of a sample, and a sample that would exceed it is not taken.
+ *	    One sample in GUARD_EVERY has a guarded record if it fits: it ends
+ *	at a guard page, and its own pages become inaccessible when it is freed.
+ *	Free guarded records wait in a queue, so that this lasts as long as
+ *	possible.  A record keeps both stacks until it is filled again.  If none
+ *	is free, the sample is one like the others.
  *	    realloc() counts a block that it copies like a new one.  A large
  *	block that it enlarges in place or by moving pages is counted likewise,
  *	with its whole new size: if it was a sample, this sample ends, and the
@@ -134,7 +133,6 @@
 #include "umem/cache/misuse.h"
 #include "umem/profile/sample.h"
 #include "umem/profile/sample_count.h"
-#include "umem/profile/sample_place.h"
 #include "umem/profile/sample_unit.h"
 #include "umem/debug/report.h"
 #include "umem/debug/stack.h"
@@ -148,7 +146,7 @@
 #include "vmem/panic.h"
 #include "vmem/probe.h"
 
-/* One sample of so many uses a guarded place. */
+/* One sample of so many has a guarded record. */
 #define GUARD_EVERY 32
 
 /*
@@ -156,13 +154,6 @@
  * would compete for the same sets of each hardware cache.
  */
 #define COLOUR 64
-
-/*
- * Largest number of warm records: 64 KiB of resident pages (of 4 KiB).  A loop
- * of malloc() and free() needs one for each thread.  Threads that free at the
- * same time can exceed it by one each.
- */
-#define WARM_MAX 16
 
 /* The largest mean that is doubled: no program has so much memory. */
 #define MEAN_MAX ((size_t)1 << 60)
@@ -191,10 +182,12 @@ static uint32_t nsamples;     /* [sample_lock] records created */
 static uint32_t free_records; /* [sample_lock] chain by next; 0: none */
 static uint32_t nlive;        /* [a] records that are counted */
 static bool is_halving;       /* [a] a thread halves the samples */
-static uint32_t nwarm;        /* [a] records that are warm */
-static size_t nguarded;       /* [a] live in guarded places */
-static struct sample *record_of_place
-    [SAMPLE_PLACES] seldom_used; /* each place's record; permanent */
+static size_t nguarded;       /* [a] live guarded records */
+
+/* The guarded records, which are permanent; those that are free are queued. */
+static struct sample *guarded[SAMPLES_GUARDED] seldom_used; /* [a] */
+static uint32_t nguarded_records;       /* [a] changed with sample_lock */
+static uint32_t queue_head, queue_tail; /* [sample_lock] ends; 0: none */
 
 _Static_assert(PAGE_MAP_SAMPLES <= UINT32_MAX, "a record has 32 bits for one");
 _Static_assert(SAMPLE_NONE == 0, "the state of a new record");
@@ -284,7 +277,7 @@ record_reuse(void)
 }
 
 static struct sample *
-record_create(bool guarded)
+record_create(void)
 {
 	struct sample **table = sample_table();
 	struct sample *s =
@@ -292,7 +285,6 @@ record_create(bool guarded)
 
 	if (s == NULL)
 		return NULL;
-	s->is_guarded = guarded;
 	lock_take(&sample_lock);
 	if (nsamples < sample_records_most)
 		s->index = ++nsamples;
@@ -315,6 +307,59 @@ record_recycle(struct sample *s)
 	s->next = free_records;
 	free_records = s->index;
 	sample_check_sometimes_locked();
+	lock_release(&sample_lock);
+}
+
+/* Creates a guarded record; NULL: there is no memory, or there are enough. */
+static struct sample *
+guarded_create(void)
+{
+	struct sample *s = record_create();
+
+	if (s == NULL)
+		return NULL;
+	lock_take(&sample_lock);
+	s->is_guarded = nguarded_records < SAMPLES_GUARDED;
+	if (s->is_guarded) {
+		store_release(&guarded[nguarded_records], s);
+		store_relaxed(&nguarded_records, nguarded_records + 1);
+	}
+	lock_release(&sample_lock);
+	if (s->is_guarded)
+		return s;
+	record_recycle(s);
+	return NULL;
+}
+
+/* Returns a new record, or the one that has waited longest, or NULL. */
+static struct sample *
+guarded_take(void)
+{
+	struct sample *s = NULL;
+
+	if (load_relaxed(&nguarded_records) < SAMPLES_GUARDED)
+		return guarded_create();
+	lock_take(&sample_lock);
+	if (queue_head != 0) {
+		s = samples[queue_head];
+		queue_head = s->next;
+	}
+	lock_release(&sample_lock);
+	return s;
+}
+
+/* Appends a free record to the queue. */
+static void
+guarded_put(struct sample *s)
+{
+	umem_assert(s->is_guarded);
+	lock_take(&sample_lock);
+	s->next = 0;
+	if (queue_head == 0)
+		queue_head = s->index;
+	else
+		samples[queue_tail]->next = s->index;
+	queue_tail = s->index;
 	lock_release(&sample_lock);
 }
 
@@ -435,8 +480,8 @@ sample_publish(struct sample *s, size_t bytes)
 }
 
 /*
- * Returns the alignment that malloc() guarantees for this size.  The end of a
- * place is a multiple of it.
+ * Returns the alignment that malloc() guarantees for this size.  A guard page
+ * begins at a multiple of it.
  */
 static size_t
 min_align_of_size(size_t size)
@@ -449,37 +494,32 @@ sample_take_guarded(size_t size, size_t align, struct umem_cache *cache)
 {
 	struct sample *s;
 	char *block, *end;
-	int place;
 
 	if (align < min_align_of_size(size))
 		align = min_align_of_size(size);
-	if (size > sample_place_max_bytes() || align > os_page_size())
+	if (align_up(size, align) > sample_guarded_max() ||
+	    align > os_page_size())
 		return NULL;
-	place = sample_place_take(align_up(size, align));
-	if (place < 0)
+	s = guarded_take();
+	if (s == NULL)
 		return NULL;
 	fault_explain_guards();
-	s = record_of_place[place];
-	if (s == NULL)
-		s = record_of_place[place] = record_create(/* guarded */ true);
-	if (s == NULL) {
-		sample_place_put(place);
+	end = sample_guarded_open(s, align_up(size, align));
+	if (end == NULL) {
+		guarded_put(s);
 		return NULL;
 	}
 	record_begin_refill(s);
 	if (!record_trace(s)) {
-		sample_place_put(place);
+		sample_guarded_close(s);
+		guarded_put(s);
 		return NULL;
 	}
-	s->place = (uint32_t)place;
-	end = sample_place_end(place);
 	block = end - align_up(size, align);
-	umem_assert(s->is_guarded);
 	umem_assert((uintptr_t)block % align == 0);
-	record_fill(s, block, end - sample_place_max_bytes(), size, cache);
+	record_fill(s, block, s->own_unit, size, cache);
 	add_relaxed(&nguarded, 1);
-	account_add(&account.sample_guarded, sample_place_used(place));
-	return sample_publish(s, sample_place_bytes());
+	return sample_publish(s, sample_guarded_bytes());
 }
 
 static size_t
@@ -490,53 +530,6 @@ sample_colour(size_t size, size_t align)
 	if (align > COLOUR || size > page / 2)
 		return 0;
 	return align_down(sample_count_random() % (page - size + 1), COLOUR);
-}
-
-/* Keeps the page of a freed block, or releases all of its pages. */
-static void
-own_unit_cool(struct sample *s)
-{
-	umem_assert(!s->is_warm);
-	if (s->page_bytes <= os_page_size() &&
-	    load_relaxed(&nwarm) < WARM_MAX) {
-		add_relaxed(&nwarm, 1);
-		account_add(&account.sample_warm, os_page_size());
-		s->is_warm = true;
-	} else {
-		os_purge(s->own_unit, HEAP_UNIT);
-	}
-}
-
-/* The record's unit becomes a large block, or is none any more. */
-static void
-own_unit_register(struct sample *s)
-{
-	if (s->is_warm) {
-		s->is_warm = false;
-		sub_relaxed(&nwarm, 1);
-		account_sub(&account.sample_warm, os_page_size());
-	}
-	large_register(s->own_unit, HEAP_UNIT);
-	account_add(&account.sample_unit_spans, HEAP_UNIT);
-}
-
-static void
-own_unit_unregister(struct sample *s)
-{
-	own_unit_cool(s);
-	account_sub(&account.sample_unit_spans, HEAP_UNIT);
-	large_unregister(s->own_unit, HEAP_UNIT);
-}
-
-static char *
-record_take_unit(struct sample *s)
-{
-	umem_assert(!s->is_guarded);
-	if (s->own_unit == NULL)
-		s->own_unit = sample_unit_take(HEAP_UNIT);
-	if (s->own_unit != NULL)
-		own_unit_register(s);
-	return s->own_unit;
 }
 
 /*
@@ -560,7 +553,7 @@ record_take(void)
 	struct sample *s = record_reuse();
 
 	if (s == NULL)
-		s = record_create(/* guarded */ false);
+		s = record_create();
 	if (s == NULL || record_trace(s))
 		return s;
 	record_recycle(s);
@@ -582,7 +575,7 @@ sample_release_unguarded(struct sample *s)
 	record_discount(s);
 	record_uncount(s);
 	if (s->span == s->own_unit)
-		own_unit_unregister(s);
+		sample_unit_close(s);
 	else
 		large_free(s->span, bytes);
 	record_recycle(s);
@@ -600,7 +593,7 @@ sample_take_unguarded(
 		return NULL;
 	umem_assert(!s->is_guarded);
 	if (size + colour <= HEAP_UNIT && align <= HEAP_UNIT)
-		span = record_take_unit(s);
+		span = sample_unit_open(s);
 	if (span == NULL) {
 		span = large_alloc(size + colour,
 		    align < HEAP_UNIT ? HEAP_UNIT : align, zeroed);
@@ -742,11 +735,11 @@ sample_report_callers(const struct sample *s)
 const struct sample *
 sample_guarded_near(const void *p)
 {
-	for (int i = 0; i < SAMPLE_PLACES; i++) {
-		const struct sample *s = record_of_place[i];
+	for (int i = 0; i < SAMPLES_GUARDED; i++) {
+		const struct sample *s = load_acquire(&guarded[i]);
 
 		if (s != NULL && sample_state(s) != SAMPLE_NONE &&
-		    (uintptr_t)p - (uintptr_t)s->span < sample_place_bytes())
+		    (uintptr_t)p - (uintptr_t)s->span < sample_guarded_bytes())
 			return s;
 	}
 	return NULL;
@@ -890,15 +883,11 @@ record_note_free(struct sample *s)
 static void
 sample_release_guarded(struct sample *s)
 {
-	int place = (int)s->place;
-
-	umem_assert(s->is_guarded && record_of_place[place] == s);
-	umem_assert(sample_state(s) == SAMPLE_FREED);
+	umem_assert(s->is_guarded && sample_state(s) == SAMPLE_FREED);
 	record_discount(s);
 	sub_relaxed(&nguarded, 1);
-	account_sub(&account.sample_guarded, sample_place_used(place));
-	sample_place_close(place);
-	sample_place_put(place);
+	sample_guarded_close(s);
+	guarded_put(s);
 }
 
 /* Moves a live sample to another state; aborts if it is not live. */
@@ -1042,7 +1031,6 @@ umem_sample(size_t bytes)
 void
 sample_lock_for_fork(void)
 {
-	sample_place_lock_for_fork();
 	lock_take_for_fork(&sample_lock);
 	sample_stack_lock_for_fork();
 	sample_unit_lock_for_fork();
@@ -1054,7 +1042,6 @@ sample_unlock_for_fork(void)
 	sample_unit_unlock_for_fork();
 	sample_stack_unlock_for_fork();
 	lock_release_for_fork(&sample_lock);
-	sample_place_unlock_for_fork();
 }
 
 DESCRIBE(DESCRIBED_SAMPLES);

@@ -58,7 +58,7 @@ struct sample {
 	/* The cache, if the block is an object of one; otherwise NULL. */
 	struct umem_cache *cache;
 	char *span;       /* unit in which it starts */
-	char *own_unit;   /* the record's, for small blocks; NULL: none yet */
+	char *own_unit;   /* the record's, see sample_unit.c; NULL: none yet */
 	uint64_t size;    /* [a] bytes requested */
 	uint64_t counted; /* size when it was taken */
 	/*
@@ -66,16 +66,17 @@ struct sample {
 	 * samples were halved; [sample_lock] while it is live
 	 */
 	uint64_t mean;
-	uint64_t page_bytes; /* of its pages, if not guarded */
+	uint64_t page_bytes; /* of its pages; they end at the guard page */
 	uint64_t time;       /* ns, CLOCK_MONOTONIC */
 	uint64_t thread;
 	uint64_t freed_time;
 	uint64_t freed_thread;
-	uint32_t state; /* [a] enum sample_state */
-	uint32_t index; /* in the table */
-	uint32_t next;  /* [sample_lock] next free record; 0: the last */
-	uint32_t place; /* [I] the guarded place, if guarded */
-	uint32_t is_guarded;
+	uint32_t state;        /* [a] enum sample_state */
+	uint32_t index;        /* in the table */
+	uint32_t next;         /* [sample_lock] next free record; 0: the last */
+	uint32_t is_guarded;   /* [I] */
+	uint32_t has_guard;    /* guarded: the guard page is inaccessible */
+	uint32_t is_protected; /* guarded: so are the pages */
 	uint32_t is_warm; /* free, and the first page of own_unit is resident */
 	/*
 	 * [a] The block is one of the samples; 0: it was one until their number
@@ -127,9 +128,12 @@ size_t sample_size(uint32_t index);
 bool sample_is_live(uint32_t index);
 void sample_free(uint32_t index, const char *api);
 
+/* Largest number of guarded records. */
+#define SAMPLES_GUARDED 256
+
 /*
- * Returns the record of the guarded place that contains this address, if it has
- * or had a block, or NULL.
+ * Returns the guarded record with this address in its units, if it has or had a
+ * block, or NULL.
  */
 const struct sample *sample_guarded_near(const void *p);
 bool sample_is_freed(const struct sample *s);

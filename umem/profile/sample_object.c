@@ -2,10 +2,10 @@
  * sample_object.c - samples among the objects of caches
  *
  * An object that becomes a sample is a sample like every other (sample.c): it
- * has a unit or a guarded place for itself, and is in no slab.  Its record has
- * the cache.  The constructor runs when the sample is taken, and the destructor
- * when it is freed, as for an object whose slab is created and destroyed.  So a
- * sample never enters a magazine, and each is counted and constructed once.
+ * has units for itself, and is in no slab.  Its record has the cache.  The
+ * constructor runs when the sample is taken, and the destructor when it is
+ * freed, as for an object whose slab is created and destroyed.  So a sample
+ * never enters a magazine, and each is counted and constructed once.
  *
  * Which objects are counted
  *	The fast path of a free must notice a sample, and it must not become

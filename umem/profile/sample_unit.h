@@ -1,15 +1,31 @@
-/* sample_unit.h - units of the heap for samples; see sample_unit.c */
+/* sample_unit.h - memory for the blocks of samples; see sample_unit.c */
 #ifndef UMEM_SAMPLE_UNIT_H
 #define UMEM_SAMPLE_UNIT_H
 
-#include "vmem/base.h"
+#include "umem/profile/sample.h"
 
 /*
- * Takes adjacent units that are never returned; bytes is one or two times
- * HEAP_UNIT.  Their pages have no memory; each gets a small page when it is
- * touched.  The page map covers them.  Returns NULL if there is no memory.
+ * Makes the unit of an unguarded record a large block, and takes a unit if it
+ * has none.  Returns its start; NULL: there is no memory.
  */
-char *sample_unit_take(size_t bytes);
+char *sample_unit_open(struct sample *s);
+
+/* The opposite; the pages that the block has used are released. */
+void sample_unit_close(struct sample *s);
+
+/* Bytes of the units of a guarded record, and of the largest block in them. */
+size_t sample_guarded_bytes(void);
+size_t sample_guarded_max(void);
+
+/*
+ * Makes the pages of a block of so many bytes accessible, before the guard page
+ * of a guarded record.  Returns their end, or NULL if there is no memory or the
+ * kernel refuses.
+ */
+char *sample_guarded_open(struct sample *s, size_t bytes);
+
+/* Makes the pages of the block inaccessible and releases their memory. */
+void sample_guarded_close(struct sample *s);
 
 void sample_unit_lock_for_fork(void);
 void sample_unit_unlock_for_fork(void);

@@ -388,7 +388,7 @@ sample_units(const struct model *model)
 /*
  * Passes the parts of a piece of the heap that are no slab, no large block and
  * no unit of a sample to f.  Samples with a guard page are adjacent in one
- * piece (umem/profile/sample_place.c), and live samples are among free ones.
+ * piece (umem/profile/sample_unit.c), and live samples are among free ones.
  */
 static void
 give_units(struct model *model, root_func *f, const struct ranges *skip,
