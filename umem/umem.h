@@ -104,7 +104,8 @@ typedef int umem_constructor_t(void *buf, void *priv, int flags);
  * priv		as given to umem_cache_create()
  *
  * It runs with no lock of the library held, in one of these threads (for a
- * cache with UMC_TYPESAFE_BY_RCU, in umem_cache_destroy() only):
+ * cache with UMC_TYPESAFE_BY_RCU, in a thread of libumem_rcu or in
+ * umem_cache_destroy()):
  *  - the upkeep thread of the library, if it exists (umem_options(7), thread),
  *    for objects that were not used for some time;
  *  - a thread that calls umem_reap(), umem_cache_reap_now(),
@@ -228,15 +229,18 @@ typedef int umem_nofail_callback_t(void);
  * liburcu while updaters free objects by umem_cache_free(), without a grace
  * period for each object.  A reader may then hold a pointer to an object that
  * an updater has freed, and that another thread may have allocated again.  With
- * this flag the library promises the following until umem_cache_destroy():
+ * this flag the library promises the following until the reader leaves its
+ * section:
  *  - the memory stays mapped and stays an object of this cache;
  *  - the library does not write to it, and calls neither the constructor nor
  *    the destructor on it.
  *
- * So the cache keeps the most memory that it ever had.  To have the memory of
- * freed objects back, free them by umem_cache_free_rcu() of libumem_rcu to a
- * cache without this flag.  umem_cache_destroy() does not wait, so no reader
- * may hold a pointer to an object of the cache at that time.
+ * The library takes a slab that is empty out of use, waits for a grace period,
+ * calls the destructor for its objects, and releases its memory.  It waits for
+ * readers of the flavours for which the program called umem_cache_rcu() of
+ * libumem_rcu; before the first such call it releases no slab.
+ * umem_cache_destroy() does not wait, so no reader may hold a pointer to an
+ * object of the cache at that time.
  *
  * The object may be another object than the reader searched for.  Therefore the
  * reader finds an object, takes a reference, and then compares the key again:
@@ -262,8 +266,7 @@ typedef int umem_nofail_callback_t(void);
  * umem_cache_zalloc() refuses such a cache, and UMEM_DEBUG and hardened put no
  * pattern into its free objects.
  *
- * Source: Linux's SLAB_TYPESAFE_BY_RCU, and UMA_ZONE_NOFREE of FreeBSD, whose
- * zones also keep their memory.
+ * Source: Linux's SLAB_TYPESAFE_BY_RCU.
  */
 #define UMC_TYPESAFE_BY_RCU 0x00200000
 
@@ -894,8 +897,8 @@ void umem_free_bulk(size_t n, void *const *blocks, size_t size);
  *
  * Calls the cache's reclaim callback, empties its per-CPU magazines and depot,
  * runs the destructor on the objects that were in them, and returns empty slabs
- * to the arena.  With UMC_TYPESAFE_BY_RCU, the last two steps follow in
- * umem_cache_destroy().
+ * to the arena.  With UMC_TYPESAFE_BY_RCU, the last two steps follow after a
+ * grace period.
  *
  * Source: OpenZFS.
  */

@@ -156,6 +156,25 @@ int free_rcu_flavor(void *p, const struct rcu_flavor_struct *flavor);
  */
 int umem_rcu_barrier_flavor(const struct rcu_flavor_struct *flavor);
 
+/*
+ * umem_cache_rcu_flavor, umem_cache_rcu - tell a cache which readers it has
+ *
+ * cache	from umem_cache_create()
+ * flavor	of readers that may hold pointers to objects of the cache
+ *
+ * A cache with UMC_TYPESAFE_BY_RCU releases a slab only after a grace period of
+ * every flavour that it was told of, and before the first such call releases
+ * none.  For any cache, the library makes its structures for the flavour, as
+ * the first free with the flavour does otherwise.  Returns 0, or -1 with errno
+ * set:
+ *	ENOMEM	there is no memory for the library itself
+ *	ENOTSUP	as for umem_cache_free_rcu_flavor()
+ *
+ * Source: our own.
+ */
+int umem_cache_rcu_flavor(
+    umem_cache_t *cache, const struct rcu_flavor_struct *flavor);
+
 /* Defined by the header of a flavour under URCU_API_MAP. */
 #ifdef rcu_flavor
 
@@ -181,6 +200,12 @@ static inline int
 umem_rcu_barrier(void)
 {
 	return umem_rcu_barrier_flavor(&rcu_flavor);
+}
+
+static inline int
+umem_cache_rcu(umem_cache_t *umem_cache)
+{
+	return umem_cache_rcu_flavor(umem_cache, &rcu_flavor);
 }
 
 #endif

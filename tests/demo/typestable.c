@@ -179,6 +179,11 @@ main(void)
 
 	cache = need(umem_cache_create("session", sizeof(struct session), 0,
 	    construct, destruct, NULL, NULL, NULL, UMC_TYPESAFE_BY_RCU));
+	/* So that the cache may release slabs that have become empty. */
+	if (umem_cache_rcu(cache) != 0) {
+		perror("umem_cache_rcu");
+		return 1;
+	}
 	pthread_barrier_init(&begin, NULL, NUPDATERS + NREADERS + 1);
 	for (uintptr_t i = 0; i < NUPDATERS + NREADERS; i++)
 		thread[i] = start(i < NUPDATERS ? update : look_up, (void *)i);

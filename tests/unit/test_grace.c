@@ -124,14 +124,6 @@ defer_new(umem_cache_t *cache, struct flavour *flavour)
 	return domain_find(flavour);
 }
 
-/* Makes a layer in which nothing waits. */
-static void
-make_layer(umem_cache_t *cache, struct flavour *flavour)
-{
-	defer_new(cache, flavour);
-	ck_assert_int_eq(umem_defer_barrier(flavour), 0);
-}
-
 static void
 stay_on_this_cpu(void)
 {
@@ -256,7 +248,7 @@ START_TEST(a_reader_of_another_flavour_does_not_wait)
 
 	work_in_calls();
 	defer_budget = 64 * KIB;
-	make_layer(cache, &one);
+	umem_defer_attach(cache, &one, grace_of);
 	set(&one.reading, 1);
 	set(&two.is_stalled, 1);
 	while ((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL &&
@@ -349,10 +341,7 @@ START_TEST(a_thread_that_is_canceled_in_a_cycle_ends_the_cycle)
 }
 END_TEST
 
-/*
- * Creates a cache with headers in a region without memory for any CPU.  The
- * library takes this CPU for one that gets none.
- */
+/* Creates a cache with headers in a region without memory for any CPU. */
 static umem_cache_t *
 cache_in_new_region(void)
 {
@@ -360,7 +349,7 @@ cache_in_new_region(void)
 
 	do {
 		cache = cache_new("past", 16);
-		make_layer(cache, &one);
+		umem_defer_attach(cache, &one, grace_of);
 	} while (
 	    (uintptr_t)cache->defers->mags.hot - (uintptr_t)cpu_header_none() <
 	    CPU_BLOCK);
@@ -370,20 +359,18 @@ cache_in_new_region(void)
 /* This happens on a CPU beyond UMEM_OPTIONS=concurrency. */
 START_TEST(objects_that_find_no_header_stay_within_the_budget)
 {
+	umem_cache_t *cache = cache_in_new_region();
 	unsigned nwanted = cpu_layer.nwanted;
-	umem_cache_t *cache;
-	size_t used;
+	size_t used = meta_used();
 	void *object;
 
 	/* In locked mode the header of another CPU serves. */
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		return;
 	work_in_calls();
-	cpu_layer.nwanted = 0;
-	cache = cache_in_new_region();
-	used = meta_used();
 	defer_budget = MIB;
 	set(&one.reading, 1);
+	cpu_layer.nwanted = 0;
 	while ((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL &&
 	       umem_defer_object(cache, object, &one, grace_of) == 0)
 		ck_assert_uint_lt(meta_used() - used, 3 * MIB);
@@ -511,7 +498,7 @@ destroy_refused(void)
 		_exit(1);
 	/* Destroying a cache without waiting objects removes all its layers. */
 	forked = cache_new("both", 64);
-	make_layer(forked, &two);
+	umem_defer_attach(forked, &two, grace_of);
 	if (!is_refused())
 		_exit(2);
 	umem_cache_destroy(forked);
@@ -538,6 +525,47 @@ START_TEST(a_child_without_grace_periods_can_destroy_a_cache)
 	umem_cache_destroy(forked);
 }
 END_TEST
+
+#ifndef __SANITIZE_THREAD__
+static bool defers_one; /* the child defers a free */
+
+static bool
+all_slabs_go(void)
+{
+	set(&one.is_stalled, 0);
+	if (defers_one)
+		defer_new(forked, &one);
+	wait_until(
+	    (umem_cache_reap_now(forked), slab_total(&forked->slabs) == 0));
+	return slab_total(&forked->slabs) == 0;
+}
+
+/*
+ * The domain's thread, which does not exist in the child, waits with a batch of
+ * retired slabs when the process forks.
+ */
+START_TEST(a_child_goes_on_with_the_slabs_that_its_parent_retires)
+{
+	struct domain *domain;
+
+	defers_one = _i != 0;
+	one.forks = true;
+	forked = umem_cache_create("retiring", 64, 0, NULL, NULL, NULL, NULL,
+	    NULL, UMC_TYPESAFE_BY_RCU);
+	ck_assert_ptr_nonnull(forked);
+	domain = defer_new(forked, &one);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	set(&one.is_stalled, 1);
+	umem_cache_reap_now(forked);
+	await_grace(domain);
+	ck_assert_uint_ne(forked->defers->retired_batch, 0);
+	ck_assert(is_true_in_child(all_slabs_go));
+	ck_assert(!domain_is_broken(domain));
+	set(&one.is_stalled, 0);
+	umem_cache_destroy(forked);
+}
+END_TEST
+#endif
 
 static void
 destroy_later(void)
@@ -580,16 +608,23 @@ START_TEST(a_free_beyond_the_budget_leaves_loaded_magazines_alone)
 }
 END_TEST
 
-static pthread_mutex_t taken_by_release = PTHREAD_MUTEX_INITIALIZER;
-static unsigned nwaiting, nended; /* calls that want the mutex; had it */
+static pthread_mutex_t taken_by_destructor = PTHREAD_MUTEX_INITIALIZER;
+static unsigned nwaiting, nended; /* destructors that want the mutex; had it */
+
+static int
+construct(void *object, void *unused, int flags)
+{
+	(void)object, (void)unused, (void)flags;
+	return 0;
+}
 
 static void
-release_with_mutex(void *unused, void *const *store, size_t n)
+destruct(void *object, void *unused)
 {
-	(void)unused, (void)store, (void)n;
+	(void)object, (void)unused;
 	__atomic_add_fetch(&nwaiting, 1, __ATOMIC_SEQ_CST);
-	pthread_mutex_lock(&taken_by_release);
-	pthread_mutex_unlock(&taken_by_release);
+	pthread_mutex_lock(&taken_by_destructor);
+	pthread_mutex_unlock(&taken_by_destructor);
 	__atomic_add_fetch(&nended, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -600,6 +635,30 @@ becomes_positive(unsigned *n)
 	wait_until(__atomic_load_n(n, __ATOMIC_SEQ_CST) != 0);
 	return __atomic_load_n(n, __ATOMIC_SEQ_CST) != 0;
 }
+
+/* As elsewhere, the caller of a free may hold a lock that destructors take. */
+START_TEST(a_free_beyond_the_budget_does_not_wait_for_destructors)
+{
+	umem_cache_t *stable = umem_cache_create("stable", 64, 0, construct,
+	    destruct, NULL, NULL, NULL, UMC_TYPESAFE_BY_RCU);
+	umem_cache_t *cache = cache_new("much", 4096);
+
+	ck_assert_ptr_nonnull(stable);
+	defer_budget = 64 * KIB;
+	ck_assert_int_eq(umem_defer_attach(stable, &one, grace_of), 0);
+	umem_cache_free(stable, umem_cache_alloc(stable, UMEM_DEFAULT));
+	pthread_mutex_lock(&taken_by_destructor);
+	umem_cache_reap_now(stable);
+	ck_assert(becomes_positive(&nwaiting));
+	for (int i = 0; i < 1000; i++)
+		defer_new(cache, &one);
+	ck_assert_uint_eq(nended, 0);
+	pthread_mutex_unlock(&taken_by_destructor);
+	ck_assert(becomes_positive(&nended));
+	umem_cache_destroy(stable);
+	umem_cache_destroy(cache);
+}
+END_TEST
 
 static uint32_t nfreed, is_slow;
 
@@ -688,15 +747,25 @@ END_TEST
 
 static uint32_t is_making; /* the other thread makes caches */
 
+static umem_cache_t *
+stable_new(void)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "stable", 64, 0, NULL, NULL, NULL, NULL, NULL, UMC_TYPESAFE_BY_RCU);
+
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
 static void *
 make_layers(void *unused)
 {
 	umem_cache_t *made[200];
 
 	for (unsigned i = 0; i < array_size(made); i++) {
-		made[i] = cache_new("made", 64);
-		defer_new(made[i], &one);
-		defer_new(made[i], &two);
+		made[i] = stable_new();
+		umem_defer_attach(made[i], &one, grace_of);
+		umem_defer_attach(made[i], &two, grace_of);
 		usleep(100);
 	}
 	set((int *)&is_making, 0);
@@ -744,11 +813,14 @@ cache_with_stuck_object(void)
 	umem_cache_t *cache = cache_new("stuck", 64);
 
 	work_in_calls();
-	make_layer(cache, &two);
 	defer_new(cache, &one);
+	umem_defer_attach(cache, &two, grace_of);
 	return cache;
 }
 
+/*
+ * The domain of the layer that was made first follows the list of the others.
+ */
 START_TEST(a_cache_keeps_its_layers_if_the_first_one_cannot_end)
 {
 	umem_cache_t *cache = cache_with_stuck_object();
@@ -770,10 +842,10 @@ END_TEST
 /* Objects of another cache cannot be collected: this one ends nevertheless. */
 START_TEST(the_layers_of_a_cache_that_is_freed_have_ended)
 {
-	umem_cache_t *cache = cache_new("empty", 64), *stuck;
+	umem_cache_t *stuck = cache_with_stuck_object();
+	umem_cache_t *cache = cache_new("empty", 64);
 
-	make_layer(cache, &one);
-	stuck = cache_with_stuck_object();
+	umem_defer_attach(cache, &one, grace_of);
 	os_fail_nth(1, 1000);
 	umem_cache_destroy(cache);
 	os_fail_nth(0, 0);
@@ -784,15 +856,20 @@ START_TEST(the_layers_of_a_cache_that_is_freed_have_ended)
 }
 END_TEST
 
-/* Makes a cache of two flavours; the caller is a reader of the second one. */
+/*
+ * Makes a cache whose first domain releases slabs, and waits meanwhile for the
+ * caller as a reader of the second flavour.
+ */
 static umem_cache_t *
 cache_that_waits_for_caller(void)
 {
-	umem_cache_t *cache = cache_new("both", 64);
+	umem_cache_t *cache = stable_new();
 
-	make_layer(cache, &one);
+	umem_defer_attach(cache, &one, grace_of);
+	umem_defer_attach(cache, &two, grace_of);
 	set(&two.reading, 1);
-	defer_new(cache, &two);
+	umem_cache_free(cache, umem_cache_alloc(cache, UMEM_NOFAIL));
+	umem_cache_reap_now(cache);
 	await_grace(domain_find(&two));
 	return cache;
 }
@@ -831,18 +908,22 @@ reap_always(void *unused)
 	return unused;
 }
 
-/* The other thread walks over the cache while its layers end. */
+/*
+ * A reap asks for the retirement of empty slabs, which follows the layers of
+ * the cache, in a thread that knows nothing of the end of the cache.
+ */
 START_TEST(a_cache_ends_while_another_thread_reaps)
 {
+	static struct flavour many[16];
 	static void *object[500];
 	pthread_t thread;
 
 	ck_assert_int_eq(pthread_create(&thread, NULL, reap_always, NULL), 0);
 	for (int round = 0; round < 50; round++) {
-		umem_cache_t *cache = cache_new("reaped", 64);
+		umem_cache_t *cache = stable_new();
 
-		defer_new(cache, &one);
-		defer_new(cache, &two);
+		for (unsigned i = 0; i < array_size(many); i++)
+			umem_defer_attach(cache, &many[i], grace_of);
 		for (unsigned i = 0; i < array_size(object); i++)
 			object[i] = umem_cache_alloc(cache, UMEM_NOFAIL);
 		for (unsigned i = 0; i < array_size(object); i++)
@@ -887,7 +968,7 @@ graces_under_load(bool is_over_budget, uint64_t (*f)(void))
 	defer_delay_ns = 2000;
 	if (is_over_budget)
 		defer_budget = 64 * KIB;
-	make_layer(cache, &one);
+	umem_defer_attach(cache, &one, grace_of);
 	for (unsigned i = 0; i < array_size(thread); i++)
 		ck_assert_int_eq(
 		    pthread_create(&thread[i], NULL, defer_always, cache), 0);
@@ -960,16 +1041,24 @@ START_TEST(a_barrier_waits_for_few_grace_periods)
 }
 END_TEST
 
+static void
+release_with_mutex(void *unused, void *const *store, size_t n)
+{
+	(void)store;
+	destruct(NULL, unused);
+	(void)n;
+}
+
 static umem_cache_t *imports, *plain;
 
 static void *
 free_much_with_mutex(void *unused)
 {
-	pthread_mutex_lock(&taken_by_release);
+	pthread_mutex_lock(&taken_by_destructor);
 	defer_imports(imports);
 	for (int i = 0; i < 1000; i++)
 		defer_new(plain, &one);
-	pthread_mutex_unlock(&taken_by_release);
+	pthread_mutex_unlock(&taken_by_destructor);
 	return unused;
 }
 
@@ -994,14 +1083,14 @@ START_TEST(a_free_beyond_the_budget_does_not_wait_for_release_functions)
 	import_setup();
 	if (_i == 0)
 		defer_delay_ns = 1000000000;
-	pthread_mutex_lock(&taken_by_release);
+	pthread_mutex_lock(&taken_by_destructor);
 	defer_imports(imports);
 	if (_i != 0)
 		ck_assert(becomes_positive(&nwaiting));
 	for (int i = 0; i < 1000; i++)
 		defer_new(plain, &one);
 	n = nended;
-	pthread_mutex_unlock(&taken_by_release);
+	pthread_mutex_unlock(&taken_by_destructor);
 	ck_assert_uint_eq(n, 0);
 	/* Several such threads, and barriers, which wait for the functions. */
 	ck_assert_int_eq(
@@ -1049,7 +1138,7 @@ END_TEST
 static bool
 is_alone_with_resources(void)
 {
-	pthread_mutex_unlock(&taken_by_release);
+	pthread_mutex_unlock(&taken_by_destructor);
 	umem_defer_barrier(&one);
 	umem_cache_destroy(plain);
 	return !domain_is_broken(domain_find(&one)) &&
@@ -1059,11 +1148,11 @@ is_alone_with_resources(void)
 START_TEST(a_thread_forks_while_a_release_function_waits_for_it)
 {
 	import_setup();
-	pthread_mutex_lock(&taken_by_release);
+	pthread_mutex_lock(&taken_by_destructor);
 	defer_imports(imports);
 	ck_assert(becomes_positive(&nwaiting));
 	ck_assert(is_true_in_child(is_alone_with_resources));
-	pthread_mutex_unlock(&taken_by_release);
+	pthread_mutex_unlock(&taken_by_destructor);
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
 	umem_cache_destroy(imports);
 	umem_cache_destroy(plain);
@@ -1071,23 +1160,33 @@ START_TEST(a_thread_forks_while_a_release_function_waits_for_it)
 END_TEST
 
 static bool
-has_no_thread(void)
+has_no_thread_after_reap(void)
 {
 	struct domain *domain = domain_find(&one);
 
+	umem_cache_reap_now(forked);
 	domain_loaded(domain);
-	return domain_is_broken(domain) && domain->thread_state == 0;
+	return domain_is_broken(domain) && domain->has_empty_slabs == 0 &&
+	       domain->thread_state == 0;
 }
 
 /* The thread would have the turn for ever, and would keep the process alive. */
 START_TEST(a_child_without_grace_periods_starts_no_thread)
 {
 	umem_cache_t *cache = cache_new("stalled", 64);
+	struct domain *domain;
 
+	forked = stable_new();
+	umem_defer_attach(forked, &one, grace_of);
+	umem_cache_free(forked, umem_cache_alloc(forked, UMEM_NOFAIL));
 	set(&one.is_stalled, 1);
-	await_grace(defer_new(cache, &one));
-	ck_assert(is_true_in_child(has_no_thread));
+	domain = defer_new(cache, &one);
+	await_grace(domain);
+	umem_cache_reap_now(forked);
+	ck_assert_uint_ne(domain->has_empty_slabs, 0);
+	ck_assert(is_true_in_child(has_no_thread_after_reap));
 	set(&one.is_stalled, 0);
+	umem_cache_destroy(forked);
 	umem_cache_destroy(cache);
 }
 END_TEST
@@ -1141,12 +1240,16 @@ grace_suite(void)
 #ifndef __SANITIZE_THREAD__
 	tcase_add_test(
 	    tcase, a_child_frees_what_it_adds_to_a_magazine_of_its_parent);
+	tcase_add_loop_test(tcase,
+	    a_child_goes_on_with_the_slabs_that_its_parent_retires, 0, 2);
 #endif
 	tcase_add_test(tcase, a_child_without_grace_periods_takes_no_object);
 	tcase_add_test(
 	    tcase, a_child_without_grace_periods_can_destroy_a_cache);
 	tcase_add_test(tcase,
 	    a_destroyed_cache_whose_objects_wait_is_not_called_not_empty);
+	tcase_add_test(
+	    tcase, a_free_beyond_the_budget_does_not_wait_for_destructors);
 	tcase_add_test(tcase, a_block_of_another_malloc_counts_with_its_size);
 	tcase_add_test(tcase, a_reader_forks_while_objects_are_released);
 	tcase_add_test(

@@ -1,7 +1,8 @@
 /*
  * test_typesafe.c - type-stable caches: UMC_TYPESAFE_BY_RCU
  *
- * A slab of such a cache is released by the end of the cache only.  The tests
+ * A slab of such a cache is released in two steps only: slab_retire() and
+ * slab_end_retired().  Between the two the caller waits for readers.  The tests
  * watch the functions that return memory to the heap and to the kernel
  * (hooks.h).  Each test is a separate process.
  */
@@ -42,6 +43,7 @@ struct object {
 static struct slab_store store;
 static void *chunks[MOST];
 static uint32_t nmade, nunmade, nwrong; /* [atomic] */
+static uint32_t nasked;                 /* [atomic] calls of want_retire */
 
 /* Addresses of memory that left the library, in the order of the calls. */
 static uintptr_t gone[64];
@@ -99,18 +101,34 @@ destruct_chunk(struct slab_store *s, void *p)
 	count(&nunmade);
 }
 
-static const struct slab_owner store_owner = {.destruct = destruct_chunk};
+static void
+asked(struct slab_store *s)
+{
+	lock_take(&s->lock);
+	lock_release(&s->lock);
+	count(&nasked);
+}
+
+static const struct slab_owner store_owner = {
+    .destruct = destruct_chunk, .want_retire = asked};
+
+static void
+start_with(size_t bytes, bool constructs, vmem_t *source)
+{
+	struct slab_layout layout;
+
+	ck_assert(slab_layout(&layout, bytes, 16, HEAP_UNIT));
+	if (source != NULL)
+		layout.colour_step = layout.colour_max = 0;
+	slab_store_init(&store, &layout, source, 0, constructs);
+	store.is_type_stable = true;
+	store.owner = &store_owner;
+}
 
 static void
 start(bool constructs)
 {
-	struct slab_layout layout;
-
-	ck_assert(
-	    slab_layout(&layout, sizeof(struct object) * 16, 16, HEAP_UNIT));
-	slab_store_init(&store, &layout, NULL, 0, constructs);
-	store.is_type_stable = true;
-	store.owner = &store_owner;
+	start_with(sizeof(struct object) * 16, constructs, NULL);
 }
 
 static void
@@ -192,12 +210,17 @@ START_TEST(no_ordinary_way_releases_a_slab_or_a_page)
 	start(_i);
 	watch();
 	n = fill_and_empty();
+	ck_assert_uint_eq(nasked, 0);
+	ck_assert_uint_eq(slab_retire_wanted(&store), UINT_MAX);
 	slab_reap(&store, 1);
+	ck_assert_uint_eq(nasked, 1);
+	ck_assert_uint_eq(slab_retire_wanted(&store), 1);
 	slab_reap(&store, 0);
+	ck_assert_uint_eq(nasked, 2);
 	/* Keep one chunk in use, so that its slab has pages to purge. */
 	chunks[0] = take();
 	for (int i = 0; i < 3; i++)
-		ck_assert(!slab_reap_unused(&store));
+		slab_reap_unused(&store);
 	ck_assert_uint_eq(page_purge(&store, SIZE_MAX), 0);
 	ck_assert_uint_eq(page_purge(&store, SIZE_MAX), 0);
 	check();
@@ -209,12 +232,330 @@ START_TEST(no_ordinary_way_releases_a_slab_or_a_page)
 }
 END_TEST
 
-/* Threads that read without locks, and count their passes over the objects. */
+START_TEST(a_reap_without_surplus_asks_for_nothing)
+{
+	start(true);
+	fill_and_empty();
+	slab_reap(&store, NSLABS);
+	/* The first call only counts the empty slabs. */
+	store.nunused = 0;
+	ck_assert(slab_reap_unused(&store));
+	ck_assert_uint_eq(nasked, 0);
+	ck_assert_uint_eq(slab_retire_wanted(&store), UINT_MAX);
+	/*
+	 * All empty slabs have been asked for, so upkeep has nothing more to
+	 * do.
+	 */
+	ck_assert(!slab_reap_unused(&store));
+	ck_assert_uint_eq(nasked, 1);
+	ck_assert_uint_eq(slab_retire_wanted(&store), 0);
+}
+END_TEST
+
+START_TEST(slabs_that_were_used_lately_are_not_asked_for)
+{
+	start(true);
+	fill_and_empty();
+	slab_reap_unused(&store);
+	store.retire_wanted = 0;
+	for (int i = 0; i < 2; i++)
+		chunks[i] = take();
+	/*
+	 * Chunks of one slab were taken since the last call, so one of the
+	 * slabs that are empty now stays.
+	 */
+	give(chunks, 2);
+	ck_assert_uint_eq(store.nunused, NSLABS - 1);
+	ck_assert(slab_reap_unused(&store));
+	ck_assert_uint_eq(slab_retire_wanted(&store), 1);
+	ck_assert_uint_ne(slab_retire(&store, slab_retire_wanted(&store)), 0);
+	ck_assert_uint_eq(store.nempty, 1);
+	check();
+}
+END_TEST
+
+START_TEST(the_least_number_to_keep_counts_until_slabs_are_retired)
+{
+	start(false);
+	fill_and_empty();
+	slab_reap(&store, 4);
+	slab_reap(&store, 2);
+	slab_reap(&store, 3);
+	ck_assert_uint_eq(slab_retire_wanted(&store), 2);
+	/*
+	 * This call keeps more slabs than the noted request, so the request
+	 * stays.
+	 */
+	ck_assert_uint_ne(slab_retire(&store, 5), 0);
+	ck_assert_uint_eq(slab_retire_wanted(&store), 2);
+	ck_assert_uint_ne(slab_retire(&store, 2), 0);
+	ck_assert_uint_eq(slab_retire_wanted(&store), UINT_MAX);
+	ck_assert_uint_eq(store.nretired, NSLABS - 2);
+	ck_assert_uint_eq(store.nempty, 2);
+	check();
+}
+END_TEST
+
+START_TEST(nobody_gets_a_chunk_of_a_retired_slab)
+{
+	unsigned n, m;
+
+	start(_i);
+	n = fill_and_empty();
+	ck_assert_uint_ne(slab_retire(&store, 1), 0);
+	check();
+	ck_assert_uint_eq(store.nretired, NSLABS - 1);
+	ck_assert_uint_eq(slab_total(&store), NSLABS * n);
+	ck_assert_uint_eq(slab_nready(&store), n);
+	m = slab_take(&store, chunks, 2 * n < MOST ? 2 * n : MOST);
+	ck_assert_uint_ge(m, n);
+	for (unsigned i = 0; i < m; i++)
+		ck_assert_uint_ne(slab_at(chunks[i])->bin, SLAB_BIN_RETIRED);
+	for (unsigned i = 0; i < 2 * n; i++)
+		ck_assert_uint_ne(slab_at(take())->bin, SLAB_BIN_RETIRED);
+	check();
+	ck_assert_uint_eq(store.nretired, NSLABS - 1);
+}
+END_TEST
+
+START_TEST(raw_chunks_of_retired_slabs_are_not_looked_for)
+{
+	start(true);
+	/* Only this chunk was ever taken; the others are raw. */
+	chunks[0] = take();
+	give(chunks, 1);
+	ck_assert_uint_ne(slab_retire(&store, 0), 0);
+	ck_assert_uint_eq(store.nraw, 0);
+	ck_assert_uint_eq(slab_nready(&store), 0);
+	check();
+	chunks[1] = take();
+	ck_assert_ptr_ne(slab_at(chunks[1]), slab_at(chunks[0]));
+	check();
+}
+END_TEST
+
+START_TEST(slabs_retired_while_readers_are_waited_for_wait_for_the_next)
+{
+	uint32_t first, second;
+	uintptr_t span[NSLABS];
+	unsigned n;
+
+	start(true);
+	n = fill(NSLABS);
+	for (unsigned i = 0; i < NSLABS; i++)
+		span[i] = slab_at(chunks[i * n])->span;
+	ck_assert_uint_eq(slab_retire(&store, 0), 0);
+	give(chunks, 2 * n);
+	watch();
+	first = slab_retire(&store, 0);
+	ck_assert_uint_ne(first, 0);
+	/* A grace period begins here. */
+	give(chunks + 2 * n, 2 * n);
+	second = slab_retire(&store, 0);
+	ck_assert_uint_ne(second, 0);
+	ck_assert_uint_ne(second, first);
+	give(chunks + 4 * n, n);
+	check();
+	ck_assert_uint_eq(ngone, 0);
+	/* The grace period ends here. */
+	slab_end_retired(&store, first);
+	check();
+	ck_assert_uint_eq(ngone, 2);
+	ck_assert(is_gone(span[0]) && is_gone(span[1]));
+	ck_assert_uint_eq(nunmade, 2 * n);
+	ck_assert_uint_eq(store.nretired, 2);
+	slab_end_retired(&store, first);
+	slab_end_retired(&store, 0);
+	ck_assert_uint_eq(ngone, 2);
+	slab_end_retired(&store, second);
+	check();
+	ck_assert_uint_eq(ngone, 4);
+	ck_assert(is_gone(span[2]) && is_gone(span[3]));
+	ck_assert_uint_eq(nunmade, 4 * n);
+	ck_assert_uint_eq(store.nretired, 0);
+	/* The fifth slab was never retired. */
+	ck_assert_uint_eq(store.nempty, 1);
+	ck_assert_uint_eq(slab_retire(&store, UINT_MAX), 0);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(a_batch_that_nobody_ends_goes_with_a_later_one)
+{
+	uint32_t lost, again, next;
+	unsigned n;
+
+	start(true);
+	n = fill(2);
+	give(chunks, n);
+	lost = slab_retire(&store, 0);
+	again = slab_retire(&store, UINT_MAX);
+	/*
+	 * slab_retire() returns the batch again, so that a caller waits for it.
+	 */
+	ck_assert_uint_eq(again, lost);
+	give(chunks + n, n);
+	next = slab_retire(&store, 0);
+	slab_end_retired(&store, next);
+	check();
+	ck_assert_uint_eq(store.nslabs, 0);
+	ck_assert_uint_eq(nunmade, nmade);
+}
+END_TEST
+
+START_TEST(batches_stay_in_order_when_their_numbers_wrap)
+{
+	uint32_t batch[4];
+	unsigned n;
+
+	start(false);
+	store.last_batch = UINT32_MAX - 2;
+	n = fill(4);
+	for (unsigned i = 0; i < 4; i++) {
+		give(chunks + i * n, n);
+		batch[i] = slab_retire(&store, 0);
+		ck_assert_uint_ne(batch[i], 0);
+		check();
+	}
+	slab_end_retired(&store, 0);
+	ck_assert_uint_eq(store.nretired, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		slab_end_retired(&store, batch[i]);
+		ck_assert_uint_eq(store.nretired, 3 - i);
+		check();
+	}
+}
+END_TEST
+
+START_TEST(a_destructor_runs_once_and_after_the_second_step)
+{
+	uint32_t batch;
+	unsigned n;
+
+	start(true);
+	n = fill_and_empty();
+	slab_reap(&store, 0);
+	batch = slab_retire(&store, 1);
+	ck_assert_uint_eq(nunmade, 0);
+	for (unsigned i = 0; i < NSLABS * n; i++)
+		ck_assert_uint_eq(((struct object *)chunks[i])->magic, MAGIC);
+	slab_end_retired(&store, batch);
+	ck_assert_uint_eq(nunmade, (NSLABS - 1) * n);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(nunmade, nmade);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(the_end_of_a_store_ends_retired_slabs_too)
+{
+	size_t used = meta_used();
+	unsigned n;
+
+	start(_i);
+	n = fill_and_empty();
+	slab_retire(&store, 4);
+	slab_retire(&store, 2);
+	chunks[0] = take();
+	ck_assert(!slab_store_end(&store));
+	ck_assert_uint_eq(store.nretired, 0);
+	ck_assert_uint_eq(store.nslabs, 1);
+	check();
+	if (!_i) {
+		give(chunks, 1);
+		ck_assert(slab_store_end(&store));
+		ck_assert_uint_eq(meta_used(), used);
+	} else {
+		ck_assert_uint_eq(nunmade, NSLABS * n - 1);
+	}
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(a_second_free_into_a_retired_slab_is_found)
+{
+	void *twice[2], *bad;
+	unsigned n;
+
+	start(_i);
+	n = fill_and_empty();
+	slab_retire(&store, 0);
+	twice[0] = chunks[n];
+	twice[1] = chunks[n + 1];
+	ck_assert_int_eq(slab_free_fault(&store, twice[0]), SLAB_FREE);
+	ck_assert_int_eq(slab_give(&store, twice, 1, &bad), SLAB_FREE);
+	ck_assert_ptr_eq(bad, twice[0]);
+	ck_assert_int_eq(slab_give(&store, twice, 2, &bad), SLAB_FREE);
+	check();
+	ck_assert_uint_eq(store.nretired, NSLABS);
+	ck_assert_uint_eq(store.nempty, 0);
+}
+END_TEST
+
+/* The page map does not know these slabs.  The hash of their store does. */
+START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
+{
+	vmem_t *ids = vmem_create("ids", (void *)HEAP_UNIT, 1 << 30, HEAP_UNIT,
+	    NULL, NULL, NULL, 0, VM_NOSLEEP);
+	uint32_t batch;
+	void *p[NSLABS], *bad;
+	unsigned n, nfound = 0;
+	bool raw;
+
+	start_with(1024, false, ids);
+	n = store.layout.nchunks;
+	for (unsigned i = 0; i < NSLABS * n; i++)
+		chunks[i] = slab_take_one(&store, &raw);
+	for (unsigned i = 0; i < NSLABS; i++)
+		p[i] = chunks[i * n];
+	ck_assert_int_eq(slab_give(&store, chunks, NSLABS * n, &bad), 0);
+	slab_reap(&store, 0);
+	ck_assert_uint_eq(
+	    vmem_size(ids, VMEM_ALLOC), NSLABS * store.layout.slab_bytes);
+	batch = slab_retire(&store, 2);
+	check();
+	for (unsigned i = 0; i < NSLABS; i++)
+		ck_assert_int_eq(slab_free_fault(&store, p[i]), SLAB_FREE);
+	ck_assert_uint_eq(
+	    vmem_size(ids, VMEM_ALLOC), NSLABS * store.layout.slab_bytes);
+	slab_end_retired(&store, batch);
+	check();
+	ck_assert_uint_eq(
+	    vmem_size(ids, VMEM_ALLOC), 2 * store.layout.slab_bytes);
+	for (unsigned i = 0; i < NSLABS; i++)
+		nfound += slab_free_fault(&store, p[i]) == SLAB_FREE;
+	ck_assert_uint_eq(nfound, 2);
+	ck_assert_uint_eq(store.nslabs, 2);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(vmem_size(ids, VMEM_ALLOC), 0);
+}
+END_TEST
+
+/*
+ * Threads that read without locks.  A reader's pass over the objects is its
+ * read-side critical section.  A grace period ends when each reader has begun
+ * another pass.
+ */
 #define NTABLE 64
 
 static struct object *table[NTABLE]; /* [atomic] for readers */
 static uint32_t passes[NTHREADS];    /* [atomic] count of each reader */
 static uint32_t stopped;             /* [atomic] */
+static uint32_t nended;              /* [atomic] batches ended */
+
+static void
+grace_period(void)
+{
+	for (unsigned i = 0; i < NTHREADS; i++) {
+		/*
+		 * Wait for two, because the first pass may have begun before.
+		 */
+		uint32_t seen = get(&passes[i]);
+
+		while (get(&passes[i]) - seen < 2 && !get(&stopped))
+			sched_yield();
+	}
+}
 
 static void *
 reader(void *arg)
@@ -229,7 +570,9 @@ reader(void *arg)
 			found[i] = __atomic_load_n(
 			    &table[(unsigned)rand_r(&seed) % NTABLE],
 			    __ATOMIC_ACQUIRE);
-		/* Long sections, during which updaters free objects. */
+		/*
+		 * Long sections, during which updaters free and retire objects.
+		 */
 		for (unsigned look = 0; look < 20; look++) {
 			for (unsigned i = 0; i < 8; i++)
 				if (found[i] != NULL &&
@@ -241,6 +584,17 @@ reader(void *arg)
 		__atomic_add_fetch(&passes[self], 1, __ATOMIC_SEQ_CST);
 	}
 	return NULL;
+}
+
+static bool
+is_retired(void *chunk)
+{
+	bool retired;
+
+	lock_take(&store.lock);
+	retired = slab_at(chunk)->bin == SLAB_BIN_RETIRED;
+	lock_release(&store.lock);
+	return retired;
 }
 
 /*
@@ -270,6 +624,8 @@ updater(void *arg)
 				slab_constructed(&store, p);
 				count(&nmade);
 			}
+			if (is_retired(p))
+				count(&nwrong);
 			mine[n++] = p;
 		}
 		while (n > 0) {
@@ -309,6 +665,31 @@ reaper(void *arg)
 	return NULL;
 }
 
+/* Two threads run this: batches of one are retired while the other waits. */
+static void *
+retirer(void *arg)
+{
+	(void)arg;
+	while (!get(&stopped)) {
+		uint32_t batch =
+		    slab_retire(&store, slab_retire_wanted(&store));
+
+		if (batch == 0) {
+			sched_yield();
+			continue;
+		}
+		grace_period();
+		/*
+		 * After the stop, readers may leave their sections at any time.
+		 */
+		if (get(&stopped))
+			break;
+		slab_end_retired(&store, batch);
+		count(&nended);
+	}
+	return NULL;
+}
+
 START_TEST(readers_meet_objects_of_the_type_only)
 {
 	pthread_t thread[4 * NTHREADS];
@@ -319,8 +700,10 @@ START_TEST(readers_meet_objects_of_the_type_only)
 		pthread_create(&thread[n++], NULL, reader, (void *)i);
 	for (uintptr_t i = 0; i < 2; i++)
 		pthread_create(&thread[n++], NULL, updater, (void *)i);
+	for (uintptr_t i = 0; i < 2; i++)
+		pthread_create(&thread[n++], NULL, retirer, NULL);
 	pthread_create(&thread[n++], NULL, reaper, NULL);
-	while (get(&passes[0]) < 60) {
+	while (get(&nended) < 60) {
 		if (!slab_store_check(&store))
 			count(&nwrong);
 		sched_yield();
@@ -329,7 +712,7 @@ START_TEST(readers_meet_objects_of_the_type_only)
 	while (n > 0)
 		pthread_join(thread[--n], NULL);
 	ck_assert_uint_eq(nwrong, 0);
-	ck_assert_uint_eq(nunmade, 0);
+	ck_assert_uint_gt(nunmade, 0);
 	check();
 	for (unsigned i = 0; i < NTABLE; i++)
 		if (table[i] != NULL)
@@ -383,6 +766,23 @@ use(umem_cache_t *cache, unsigned n)
 	}
 }
 
+static umem_cache_t *asked_of;
+
+static void
+cache_asked(struct slab_store *slabs)
+{
+	struct umem_cache *cache =
+	    container_of(slabs, struct umem_cache, slabs);
+
+	/* Check that no lock is held, of any rank. */
+	lock_take(&cache_list_lock);
+	lock_take(&cache->slabs.lock);
+	lock_release(&cache->slabs.lock);
+	lock_release(&cache_list_lock);
+	asked_of = cache;
+	count(&nasked);
+}
+
 /* Call each function of upkeep and of the program that releases memory. */
 static void
 release_by_all_means(umem_cache_t *cache)
@@ -416,6 +816,7 @@ START_TEST(no_call_releases_memory_of_a_type_stable_cache)
 {
 	umem_cache_t *cache = create(_i, 0);
 	uint32_t nslabs;
+	uint32_t batch;
 
 	use(cache, 8000);
 	nslabs = cache->slabs.nslabs;
@@ -425,17 +826,30 @@ START_TEST(no_call_releases_memory_of_a_type_stable_cache)
 	ck_assert_uint_eq(cache->slabs.nslabs, nslabs);
 	ck_assert_uint_eq(nunmade, 0);
 	ck_assert(nothing_is_gone(8000));
+	ck_assert_uint_eq(slab_retire_wanted(&cache->slabs), 0);
 	for (unsigned i = 0; i < 8000; i++)
 		ck_assert_uint_eq(((struct object *)chunks[i])->nuses, i);
-	umem_cache_destroy(cache);
+	/* The first of the two steps changes nothing that a reader can see. */
+	ck_assert_uint_eq(cache->slabs.nempty, nslabs);
+	batch = slab_retire(&cache->slabs, slab_retire_wanted(&cache->slabs));
+	release_by_all_means(cache);
+	ck_assert_uint_eq(cache->slabs.nslabs, nslabs);
+	ck_assert_uint_eq(nunmade, 0);
+	ck_assert(nothing_is_gone(8000));
+	for (unsigned i = 0; i < 8000; i++)
+		ck_assert_uint_eq(((struct object *)chunks[i])->nuses, i);
+	slab_end_retired(&cache->slabs, batch);
+	ck_assert_uint_eq(cache->slabs.nslabs, 0);
 	ck_assert_uint_eq(nunmade, nmade);
 	ck_assert_uint_ge(ngone, nslabs);
+	ck_assert_int_eq(umem_cache_shrink(cache), 0);
+	umem_cache_destroy(cache);
 	ck_assert_uint_eq(nwrong, 0);
 }
 END_TEST
 
-/* Several threads use a cache; one of them releases memory. */
-static bool ending; /* [atomic] the cache is being destroyed */
+/* Several threads use a cache; one of them also does the two steps. */
+static __thread bool ending; /* this thread does the second step */
 static umem_cache_t *shared;
 
 static void
@@ -491,15 +905,32 @@ trimmer(void *arg)
 		umem_reap();
 		update_trim();
 		update_reclaim(1, 0, /* may_call */ false);
-		count(&passes[0]);
 		sched_yield();
 	}
 	return NULL;
 }
 
-START_TEST(memory_goes_with_the_cache_only_whatever_threads_do)
+static void *
+ender(void *arg)
 {
-	pthread_t thread[3];
+	(void)arg;
+	while (!get(&stopped)) {
+		uint32_t batch = slab_retire(
+		    &shared->slabs, slab_retire_wanted(&shared->slabs));
+
+		sched_yield();
+		ending = true;
+		slab_end_retired(&shared->slabs, batch);
+		ending = false;
+		if (batch != 0)
+			count(&nended);
+	}
+	return NULL;
+}
+
+START_TEST(memory_goes_by_the_second_step_only_whatever_threads_do)
+{
+	pthread_t thread[4];
 
 	shared = umem_cache_create("shared", sizeof(struct object), 0,
 	    construct, destruct_in_step, NULL, NULL, NULL,
@@ -508,10 +939,11 @@ START_TEST(memory_goes_with_the_cache_only_whatever_threads_do)
 	pthread_create(&thread[0], NULL, user, (void *)1);
 	pthread_create(&thread[1], NULL, user, (void *)2);
 	pthread_create(&thread[2], NULL, trimmer, NULL);
-	while (get(&passes[0]) < 200)
+	pthread_create(&thread[3], NULL, ender, NULL);
+	while (get(&nended) < 20 || get(&ngone) == 0)
 		sched_yield();
 	__atomic_store_n(&stopped, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
 	ck_assert(slab_store_check(&shared->slabs));
 	ck_assert_uint_eq(nwrong, 0);
@@ -519,6 +951,55 @@ START_TEST(memory_goes_with_the_cache_only_whatever_threads_do)
 	umem_cache_destroy(shared);
 	ck_assert_uint_eq(nunmade, nmade);
 	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(each_call_that_would_release_memory_asks)
+{
+	umem_cache_t *cache = create(_i, 0);
+	const struct slab_owner asking = {
+	    .destruct = cache->slabs.owner->destruct,
+	    .want_retire = cache_asked};
+
+	cache->slabs.owner = &asking;
+	use(cache, 3000);
+	ck_assert_uint_eq(nasked, 0);
+	umem_cache_reap_now(cache);
+	ck_assert_uint_eq(nasked, 1);
+	ck_assert_ptr_eq(asked_of, cache);
+	umem_cache_shrink(cache);
+	ck_assert_uint_eq(nasked, 2);
+	umem_reap();
+	ck_assert_uint_eq(nasked, 3);
+	update_trim();
+	ck_assert_uint_eq(nasked, 4);
+	update_reclaim(1, 0, /* may_call */ false);
+	ck_assert_uint_eq(nasked, 5);
+	cache_reclaim_idle(cache);
+	ck_assert_uint_eq(nasked, 6);
+	cache_update(cache, /* may_call */ false);
+	ck_assert_uint_eq(nasked, 7);
+	/* After both steps there is nothing to ask for. */
+	slab_end_retired(&cache->slabs, slab_retire(&cache->slabs, 0));
+	umem_cache_reap_now(cache);
+	ck_assert_uint_eq(nasked, 7);
+	umem_cache_destroy(cache);
+	ck_assert_uint_eq(nasked, 7);
+	ck_assert_uint_eq(nunmade, nmade);
+}
+END_TEST
+
+START_TEST(upkeep_leaves_slabs_alone_that_were_used_lately)
+{
+	umem_cache_t *cache = create(_i, UMC_NOMAGAZINE);
+
+	use(cache, 3000);
+	ck_assert_uint_gt(cache->slabs.nempty, 2);
+	for (int i = 0; i < 5; i++) {
+		cache_update(cache, /* may_call */ true);
+		ck_assert_uint_eq(slab_retire_wanted(&cache->slabs), UINT_MAX);
+		use(cache, 3000);
+	}
 }
 END_TEST
 
@@ -562,6 +1043,29 @@ START_TEST(objects_stay_constructed_over_all_reuse)
 	umem_cache_destroy(cache);
 	ck_assert_uint_eq(nunmade, nmade);
 	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(a_child_of_fork_ends_the_batches_of_its_parent)
+{
+	umem_cache_t *cache = create(true, 0);
+	pid_t child;
+	int status;
+
+	use(cache, 3000);
+	umem_cache_reap_now(cache);
+	ck_assert_uint_ne(slab_retire(&cache->slabs, 1), 0);
+	child = fork();
+	if (child == 0) {
+		umem_cache_reap_now(cache);
+		slab_end_retired(
+		    &cache->slabs, slab_retire(&cache->slabs,
+				       slab_retire_wanted(&cache->slabs)));
+		_exit(cache->slabs.nslabs == 0 && nunmade == nmade ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_uint_eq(nunmade, 0);
 }
 END_TEST
 
@@ -707,19 +1211,43 @@ typesafe_suite(void)
 
 	tcase_add_loop_test(
 	    stores, no_ordinary_way_releases_a_slab_or_a_page, 0, 2);
+	tcase_add_test(stores, a_reap_without_surplus_asks_for_nothing);
+	tcase_add_test(stores, slabs_that_were_used_lately_are_not_asked_for);
+	tcase_add_test(
+	    stores, the_least_number_to_keep_counts_until_slabs_are_retired);
+	tcase_add_loop_test(
+	    stores, nobody_gets_a_chunk_of_a_retired_slab, 0, 2);
+	tcase_add_test(stores, raw_chunks_of_retired_slabs_are_not_looked_for);
+	tcase_add_test(stores,
+	    slabs_retired_while_readers_are_waited_for_wait_for_the_next);
+	tcase_add_test(stores, a_batch_that_nobody_ends_goes_with_a_later_one);
+	tcase_add_test(stores, batches_stay_in_order_when_their_numbers_wrap);
+	tcase_add_test(
+	    stores, a_destructor_runs_once_and_after_the_second_step);
+	tcase_add_loop_test(
+	    stores, the_end_of_a_store_ends_retired_slabs_too, 0, 2);
+	tcase_add_loop_test(
+	    stores, a_second_free_into_a_retired_slab_is_found, 0, 2);
+	tcase_add_test(
+	    stores, retired_slabs_of_a_source_are_found_until_they_end);
 	tcase_add_test(stores, readers_meet_objects_of_the_type_only);
 	tcase_set_timeout(stores, 300);
 	suite_add_tcase(suite, stores);
 
 	tcase_add_loop_test(
 	    caches, no_call_releases_memory_of_a_type_stable_cache, 0, 2);
+	tcase_add_loop_test(caches,
+	    memory_goes_by_the_second_step_only_whatever_threads_do, 0, 2);
 	tcase_add_loop_test(
-	    caches, memory_goes_with_the_cache_only_whatever_threads_do, 0, 2);
+	    caches, each_call_that_would_release_memory_asks, 0, 2);
+	tcase_add_loop_test(
+	    caches, upkeep_leaves_slabs_alone_that_were_used_lately, 0, 2);
 	tcase_add_loop_test(caches, upkeep_rests_though_empty_slabs_stay, 0, 2);
 	tcase_add_test(
 	    caches, depots_of_type_stable_caches_are_no_memory_for_others);
 	tcase_add_loop_test(
 	    caches, objects_stay_constructed_over_all_reuse, 0, 2);
+	tcase_add_test(caches, a_child_of_fork_ends_the_batches_of_its_parent);
 	tcase_add_test(
 	    caches, zeros_are_refused_and_nothing_else_that_makes_sense);
 	tcase_set_timeout(caches, 300);

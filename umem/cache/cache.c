@@ -557,7 +557,7 @@ cache_reclaim_idle(struct umem_cache *cache)
 		magazine_take_own_idle(&cache->mag, &of_cpu, &cache->nidle_own);
 	cache_flush(cache, of_depot);
 	cache_flush(cache, of_cpu);
-	if (cache->slabs.constructs)
+	if (cache->slabs.constructs || cache->slabs.is_type_stable)
 		slab_reap_unused(&cache->slabs);
 	else if (of_depot != NULL || of_cpu != NULL)
 		slab_reap(&cache->slabs, 0);
@@ -572,8 +572,8 @@ cache_depot_bytes(struct umem_cache *cache)
 	 * Returns 0 for these caches.  Constructing an object again may cost
 	 * more than its memory is worth.  Memory of a source does not help the
 	 * heap, and releasing it may call the program, which callbacks of
-	 * cache_walk_beside_worker() must not do.  A type-stable cache releases
-	 * no memory.
+	 * cache_walk_beside_worker() must not do.  Memory of a type-stable
+	 * cache comes too late for the request.
 	 */
 	if (!cache->has_magazines || !cache->has_heap_slabs ||
 	    cache->slabs.is_type_stable || cache->construct != NULL ||

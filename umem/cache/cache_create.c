@@ -78,7 +78,18 @@ is_watched(const struct umem_cache *cache)
 	       (cache->flags & UMC_NOTOUCH) == 0;
 }
 
-static const struct slab_owner slab_owner = {.destruct = destruct_chunk};
+/*
+ * Called by a type-stable store: empty slabs may be released after a grace
+ * period.
+ */
+static void
+want_retire(struct slab_store *store)
+{
+	cache_deferral.retire(cache_of(store));
+}
+
+static const struct slab_owner slab_owner = {
+    .destruct = destruct_chunk, .want_retire = want_retire};
 
 /* May objects of the cache be samples?  See sample_object.c. */
 static bool
@@ -120,7 +131,10 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->slabs.is_annotated = is_watched(cache);
 	cache->may_be_sampled = objects_may_be_samples(cache);
 	cache->slabs.has_guard_pages = (cache->debug & UMF_FIREWALL) != 0;
-	/* Upkeep releases no slab of a type-stable cache. */
+	/*
+	 * A type-stable cache ends slabs only in slab_end_retired(), outside of
+	 * upkeep.
+	 */
 	cache->calls_out |=
 	    !cache->slabs.is_type_stable &&
 	    ((constructs && cache->destruct != NULL) ||

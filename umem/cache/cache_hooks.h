@@ -49,6 +49,17 @@ extern hidden const struct cache_upkeep cache_upkeep; /* of update.c */
 struct cache_deferral {
 	bool (*end_cache)(struct umem_cache *cache);
 	size_t (*waiting)(const struct umem_cache *cache);
+	void (*wake)(void);
+	/*
+	 * Called when slabs of a type-stable cache may be released after a
+	 * grace period: slab_retire_wanted() returns how many empty slabs to
+	 * keep.  It is called with no lock held, in any thread that reaps or
+	 * does upkeep, also within malloc(), and again for the same slabs until
+	 * slab_retire() has taken them.  It neither waits for a grace period
+	 * nor calls a function of the program.  The cache is not destroyed
+	 * meanwhile.
+	 */
+	void (*retire)(struct umem_cache *cache);
 };
 
 extern hidden const struct cache_deferral cache_deferral; /* of defer.c */

@@ -56,6 +56,7 @@
 	M(CACHE_PARTIAL, cache, umem_cache, slabs.partial)                     \
 	M(CACHE_FULL, cache, umem_cache, slabs.full)                           \
 	M(CACHE_EMPTY, cache, umem_cache, slabs.empty)                         \
+	M(CACHE_RETIRED, cache, umem_cache, slabs.retired)                     \
 	M(CACHE_NUSED, cache, umem_cache, slabs.nused)
 
 /* import.c */

@@ -149,7 +149,7 @@ slabs_update(struct umem_cache *cache)
 
 	cache->nused_at_update = nused;
 	/* Constructing the objects again may cost more than their memory. */
-	if (cache->slabs.constructs)
+	if (cache->slabs.constructs || cache->slabs.is_type_stable)
 		return slab_reap_unused(&cache->slabs);
 	if (shrinks)
 		slabs_reap(cache);

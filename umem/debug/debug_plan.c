@@ -6,7 +6,7 @@
  * without names.  Then flags are removed that the cache does not permit, and
  * those that other flags exclude: a buffer with a firewall has no tag.
  *
- * Readers may read free objects of a type-stable cache.  Its
+ * Readers may read free objects of a type-stable cache (slab_retire.c).  Its
  * objects keep their contents and stay constructed and mapped, so it has no
  * patterns and no firewall.  Tags behind the objects and audit remain.
  */

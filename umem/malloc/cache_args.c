@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "umem/cache/cache.h"
+#include "umem/cache/cache_hooks.h"
 
 /* The first structure that a program could be compiled with. */
 #define ARGS_FIRST 80
@@ -111,6 +112,7 @@ umem_cache_shrink(umem_cache_t *cache)
 	int saved = errno;
 
 	cache_reap(cache);
+	cache_deferral.wake();
 	errno = saved;
 	/* The slabs of an import cache count only the objects in use. */
 	return slab_total(&cache->slabs) + slab_used(&cache->slabs) != 0;

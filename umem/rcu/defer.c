@@ -792,12 +792,57 @@ umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
 }
 
 public int
+umem_defer_attach(
+    umem_cache_t *cache, const void *key, umem_grace_of_t *grace_of)
+{
+	int saved = errno;
+	struct domain *domain = domain_get(key, grace_of);
+
+	if (domain == NULL || layer_get(domain, cache) == NULL)
+		return errno_result(ENOMEM, saved);
+	return errno_result(domain_is_broken(domain) ? ENOTSUP : 0, saved);
+}
+
+public int
 umem_defer_barrier(const void *key)
 {
 	int saved = errno;
 	struct domain *domain = domain_find(key);
 
 	return errno_result(domain == NULL ? 0 : domain_flush(domain), saved);
+}
+
+/*
+ * Returns where the list of the cache's layers points to its last one, which
+ * was made first; there is one.
+ */
+static struct defer **
+cache_first_made(struct umem_cache *cache)
+{
+	struct defer **link = &cache->defers;
+
+	while ((*link)->next_of_cache != NULL)
+		link = &(*link)->next_of_cache;
+	return link;
+}
+
+/*
+ * The layer that was made first is the one that retires slabs (grace.c).  The
+ * lock keeps the layers from ending meanwhile.
+ */
+static void
+defer_retire(struct umem_cache *cache)
+{
+	struct domain *domain = NULL;
+
+	if (load_relaxed(&cache->defers) == NULL)
+		return;
+	lock_take(&cache_list_lock);
+	if (cache->defers != NULL)
+		domain = (*cache_first_made(cache))->domain;
+	lock_release(&cache_list_lock);
+	if (domain != NULL && !domain_is_broken(domain))
+		domain_retire(domain);
 }
 
 /*
@@ -816,20 +861,21 @@ cache_go_offline(struct umem_cache *cache)
 }
 
 /*
- * Releases the objects of the cache's first layer, unlinks the layer and frees
- * it.  Returns whether it could.
+ * Releases the objects of the layer that *link points to, unlinks the layer and
+ * frees it.  Returns whether it could.
  */
 static bool
-layer_end(struct umem_cache *cache)
+layer_end(struct defer **link)
 {
-	struct defer *layer = cache->defers;
+	struct defer *layer = *link;
 	struct domain *domain = layer->domain;
 	bool was_online = layer->was_online;
 
 	if (!domain_flush_layer(domain, layer))
 		return false;
 	lock_take(&cache_list_lock);
-	cache->defers = layer->next_of_cache;
+	/* Relaxed: a domain only asks whether it is NULL. */
+	store_relaxed(link, NULL);
 	lock_release(&cache_list_lock);
 	deferred_end(&layer->mags);
 	meta_free(layer, sizeof(*layer));
@@ -837,11 +883,16 @@ layer_end(struct umem_cache *cache)
 	return true;
 }
 
+/*
+ * The layer that was made first ends first.  Because its domain alone releases
+ * slabs of the cache, and follows the list of the cache's layers meanwhile, the
+ * other layers stay until it has been unlinked, and for ever if it cannot be.
+ */
 bool
 defer_end_cache(struct umem_cache *cache)
 {
 	cache_go_offline(cache);
-	while (cache->defers != NULL && layer_end(cache))
+	while (cache->defers != NULL && layer_end(cache_first_made(cache)))
 		;
 	for (struct defer *layer = cache->defers; layer != NULL;
 	     layer = layer->next_of_cache)
@@ -863,4 +914,6 @@ defer_waiting(const struct umem_cache *cache)
 const struct cache_deferral cache_deferral = {
     .end_cache = defer_end_cache,
     .waiting = defer_waiting,
+    .wake = defer_rouse,
+    .retire = defer_retire,
 };

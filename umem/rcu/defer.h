@@ -26,12 +26,15 @@ enum defer_kind {
  *			publish last, by a release store of the head.  Between
  *			the two stores the domain has a layer that is not in its
  *			cache's list yet.
- *	removal		only when the cache is destroyed.  From the domain's
- *			list: with the turn, which all walks of it have.  From
- *			the cache's list after that: with cache_list_lock held.
- *			Walks of this list are those that hold cache_list_lock,
- *			and those of a program that uses the cache, which it may
- *			not while it destroys the cache.
+ *	removal		only when the cache is destroyed, in the order of
+ *			defer_end_cache().  From the domain's list: with the
+ *			turn, while no slab of the layer is being released; all
+ *			walks of it have the turn.  From the cache's list after
+ *			that: with cache_list_lock held.  Walks of this list are
+ *			those of the domain of the last layer, which ends first;
+ *			those that hold cache_list_lock; and those of a program
+ *			that uses the cache, which it may not while it destroys
+ *			the cache.
  */
 struct defer {
 	struct deferred mags;
@@ -42,6 +45,8 @@ struct defer {
 	struct defer *next_of_cache; /* [a] the one that was made before */
 	struct defer *next;          /* [a] in domain->layers */
 	enum defer_kind kind;        /* [I] */
+	uint32_t retired_batch;      /* [t] of retired slabs that wait, or 0 */
+	uint32_t releasable_batch;   /* [t] of those to be released, or 0 */
 	bool was_online;             /* the thread that destroys the cache */
 	bool calls_program;          /* [I] a release may call the program */
 };
@@ -78,23 +83,28 @@ struct domain {
 	uintptr_t turn_holder;  /* [a] thread that has the turn */
 	int saved_cancel_state; /* [t] the holder's, before it had the turn */
 	uint32_t thread_state;  /* [a] of the thread; see grace.c */
-	uint32_t nsynchronizing; /* [a] calls of synchronize() in progress */
-	uint32_t grace_state;    /* [a] of the turn; see grace.c */
-	uint32_t is_broken;      /* [a] 1: no grace period can end here */
-	uint32_t fork_waits;     /* [a] 1: a fork() waits for the turn */
+	uint32_t nsynchronizing;  /* [a] calls of synchronize() in progress */
+	uint32_t grace_state;     /* [a] of the turn; see grace.c */
+	uint32_t is_broken;       /* [a] 1: no grace period can end here */
+	uint32_t has_empty_slabs; /* [a] 1: of a type-stable cache */
+	uint32_t fork_waits;      /* [a] 1: a fork() waits for the turn */
 	uintptr_t fork_holder; /* [t] thread that holds the turn for a fork() */
 	uint64_t collect_ns;   /* [t] when magazines were collected last */
 	uint64_t ngraces;      /* [a] grace periods that were waited for */
 	uint64_t nreleased;    /* [a] objects released after one */
 
+	/* [t] the domain's thread releases slabs of this layer, or NULL */
+	struct defer *releasing;
 	/*
 	 * [a] The thread that calls the program for a cycle, or 0; it is set
 	 * with the turn.  It alone uses the waiting lists of layers with
 	 * calls_program until it sets 0.
 	 */
 	uintptr_t releaser;
-	uint32_t nawaiting; /* [t] threads that wait until releaser is 0 */
-	uint32_t nreleases; /* [a] the times that it became 0, to wait on */
+	/* [t] threads that wait for the end of either */
+	uint32_t nawaiting;
+	/* [a] ends of either, to wait on */
+	uint32_t nreleases;
 };
 
 /*
@@ -137,6 +147,13 @@ size_t defer_waiting(const struct umem_cache *cache);
 void defer_before_fork(void);
 void defer_after_fork(bool child);
 
+/*
+ * Starts the threads of domains that have slabs to release.  Not for malloc()
+ * and free(), because libc may call these with a lock that pthread_create()
+ * takes.
+ */
+void defer_rouse(void);
+
 /* grace.c */
 
 /* Returns the domain of a key, or NULL if it does not exist yet. */
@@ -147,6 +164,9 @@ struct domain *domain_find(const void *key);
  * there is no memory.
  */
 struct domain *domain_make(const void *key, umem_grace_of_t *grace_of);
+
+/* Empty slabs of the layer's type-stable cache are to be released. */
+void domain_retire(struct domain *domain);
 
 /* More than so many times the budget waits. */
 bool domain_is_over(const struct domain *domain, unsigned ntimes);

@@ -37,6 +37,8 @@ int umem_defer_sized(
  */
 int umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
     const void *key, umem_grace_of_t *grace_of);
+int umem_defer_attach(
+    umem_cache_t *cache, const void *key, umem_grace_of_t *grace_of);
 int umem_defer_barrier(const void *key);
 
 #endif

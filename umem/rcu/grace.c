@@ -9,6 +9,7 @@
  *	   the waiting lists
  *	2. waits for one grace period, for all of them together
  *	3. gives each magazine to its cache
+ *	4. releases slabs of type-stable caches, see below
  *	An object enters a waiting list after the updater has removed it from
  *	its structure, so every reader that can have found it began before step
  *	2, which waits for that reader.
@@ -58,6 +59,16 @@
  *	    A thread that finds nothing falls asleep, and ends after
  *	THREAD_IDLE_NS, because a process ends only when its last thread has
  *	ended.
+ *
+ * Slabs of type-stable caches
+ *	A cycle retires the empty slabs in its step 1 and releases them in its
+ *	step 4 (slab_retire.c).  Only the domain's thread does that, and without
+ *	the turn.  Otherwise a thread that frees beyond the budget would call
+ *	destructors, or wait for them, although it may hold a lock that they
+ *	take.  The library notices empty slabs in upkeep, also within malloc(),
+ *	where no thread can be created: then the domain's thread is created
+ *	after the upkeep, by the upkeep thread or by the function of the API
+ *	that asked for it (defer_rouse()), or at the next deferred free.
  *
  * How an object is never forgotten
  *	The putting thread		The domain's thread
@@ -523,6 +534,57 @@ layer_release_waiting(struct domain *domain, struct defer *layer)
 	defer_give_part(layer, &part);
 }
 
+/*
+ * Does the layer retire the slabs of its cache?  Of several layers of a cache
+ * it is the one that was made first, so that one domain alone retires slabs.
+ * None does while a domain of the cache is broken, because no slab could be
+ * released.
+ */
+static bool
+layer_retires_slabs(const struct defer *layer)
+{
+	const struct defer *other;
+
+	if (layer->cache == NULL || !layer->cache->slabs.is_type_stable ||
+	    defer_next_of_cache(layer) != NULL)
+		return false;
+	/* Another thread may be about to enter the layer into this list. */
+	other = defer_first_of_cache(layer->cache);
+	while (
+	    other != NULL && other != layer && !domain_is_broken(other->domain))
+		other = defer_next_of_cache(other);
+	return other == layer;
+}
+
+/* Retires empty slabs of the layer's cache.  Returns whether there are any. */
+static bool
+layer_retire_slabs(struct defer *layer)
+{
+	struct slab_store *store = &layer->cache->slabs;
+
+	umem_assert(layer->retired_batch == 0);
+	umem_assert(layer->cache->slabs.is_type_stable);
+	layer->retired_batch = slab_retire(store, slab_retire_wanted(store));
+	return layer->retired_batch != 0;
+}
+
+/*
+ * Waits for the readers of the cache's other flavours, and releases slabs.  The
+ * caller has no turn.
+ */
+static void
+layer_release_slabs(struct defer *layer, uint32_t batch)
+{
+	umem_assert(batch != 0);
+	umem_assert(!domain_has_turn(layer->domain));
+	/* The layer is in the list: it had to be to retire slabs. */
+	for (const struct defer *other = defer_first_of_cache(layer->cache);
+	     other != layer; other = defer_next_of_cache(other))
+		if (!domain_wait(other->domain))
+			return;
+	slab_end_retired(&layer->cache->slabs, batch);
+}
+
 /* Wakes threads that wait until something has been released. */
 static void
 domain_tell_release(struct domain *domain)
@@ -558,7 +620,7 @@ domain_call_program(struct domain *domain)
 		return;
 	store_relaxed(&domain->releaser, thread_self());
 	turn_release(domain);
-	/* No layer is unlinked meanwhile: domain_flush_layer() waits. */
+	/* No layer is unlinked meanwhile (domain_await_releases()). */
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
 	     layer = layer_next(layer))
 		if (layer->calls_program)
@@ -571,44 +633,86 @@ domain_call_program(struct domain *domain)
 }
 
 /*
- * Moves submitted magazines to the waiting lists.  Lists that another thread
- * may be emptying take part only if calls_program.  Returns whether there were
- * any magazines.
+ * Moves submitted magazines to the waiting lists, and retires slabs if
+ * may_retire.  Lists that another thread may be emptying take part only if
+ * calls_program.  Returns whether there were any magazines or slabs.
  */
 static bool
-domain_begin_wait(struct domain *domain, bool calls_program)
+domain_begin_wait(struct domain *domain, bool may_retire, bool calls_program)
 {
 	bool any = false;
 
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer))
+	     layer = layer_next(layer)) {
 		if (calls_program || !layer->calls_program)
 			any |= deferred_begin_wait(&layer->mags);
+		if (may_retire && layer_retires_slabs(layer))
+			any |= layer_retire_slabs(layer);
+	}
 	return any;
 }
 
 /*
- * Runs the second half of step 1, and steps 2 and 3.  If calls_program, layers
- * that may call the program take part, and the caller gives up the turn for
- * their step 3.  Returns whether anything waited.
+ * Runs the second half of step 1, and steps 2 and 3.  If may_retire, also
+ * retires empty slabs; releasable_batch of each layer names them.  If
+ * calls_program, layers that may call the program take part, and the caller
+ * gives up the turn for their step 3.  Returns whether anything waited.
  */
 static bool
-domain_run_cycle(struct domain *domain, bool calls_program)
+domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
 {
 	umem_assert(domain_has_turn(domain));
 	umem_assert(!calls_program || domain_releaser(domain) == 0);
 	store_relaxed(&domain->nsubmitted, 0);
-	if (!domain_begin_wait(domain, calls_program))
+	if (may_retire)
+		__atomic_store_n(&domain->has_empty_slabs, 0, __ATOMIC_SEQ_CST);
+	if (!domain_begin_wait(domain, may_retire, calls_program))
 		return false;
 	domain_check_in_turn(domain);
 	domain_synchronize_in_turn(domain);
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer))
+	     layer = layer_next(layer)) {
 		if (!layer->calls_program)
 			layer_release_waiting(domain, layer);
+		if (layer->retired_batch != 0)
+			layer->releasable_batch = layer->retired_batch;
+		layer->retired_batch = 0;
+	}
 	if (calls_program)
 		domain_call_program(domain);
 	return true;
+}
+
+/* Returns a layer with slabs that can be released, or NULL. */
+static struct defer *
+domain_first_releasable(const struct domain *domain)
+{
+	struct defer *layer = domain_first_layer(domain);
+
+	while (layer != NULL && layer->releasable_batch == 0)
+		layer = layer_next(layer);
+	return layer;
+}
+
+/* Runs step 4.  The caller has the turn, and gives it up meanwhile. */
+static void
+domain_release_slabs(struct domain *domain)
+{
+	struct defer *layer;
+
+	umem_assert(domain_has_turn(domain));
+	while (domain->releasing == NULL &&
+	       (layer = domain_first_releasable(domain)) != NULL) {
+		uint32_t batch = layer->releasable_batch;
+
+		layer->releasable_batch = 0;
+		domain->releasing = layer;
+		turn_end(domain);
+		layer_release_slabs(layer, batch);
+		turn_begin(domain);
+		domain->releasing = NULL;
+		domain_tell_release(domain);
+	}
 }
 
 /* Waits until the next tick, or until a burst. */
@@ -631,8 +735,9 @@ domain_thread_cycle(struct domain *domain)
 		domain->collect_ns = now;
 		domain_collect(domain, /* all */ false);
 	}
-	any = domain_run_cycle(
-	    domain, domain_releaser(domain) == 0 && domain->nawaiting == 0);
+	any = domain_run_cycle(domain, /* may_retire */ true,
+	    domain_releaser(domain) == 0 && domain->nawaiting == 0);
+	domain_release_slabs(domain);
 	turn_end(domain);
 	return any;
 }
@@ -659,7 +764,8 @@ domain_thread_sleep_if_idle(struct domain *domain)
 	    &domain->thread_state, THREAD_ASLEEP, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	turn_begin(domain);
-	if (domain_is_used(domain))
+	if (domain_is_used(domain) ||
+	    __atomic_load_n(&domain->has_empty_slabs, __ATOMIC_SEQ_CST) != 0)
 		__atomic_store_n(
 		    &domain->thread_state, THREAD_AWAKE, __ATOMIC_SEQ_CST);
 	turn_end(domain);
@@ -727,6 +833,23 @@ domain_loaded(struct domain *domain)
 		    &domain->thread_state, THREAD_ABSENT, __ATOMIC_SEQ_CST);
 }
 
+/* May be called within malloc(): creates no thread. */
+void
+domain_retire(struct domain *domain)
+{
+	__atomic_store_n(&domain->has_empty_slabs, 1, __ATOMIC_SEQ_CST);
+	domain_thread_wake(domain);
+}
+
+void
+defer_rouse(void)
+{
+	for (struct domain *domain = load_acquire(&domains); domain != NULL;
+	     domain = domain->next)
+		if (load_relaxed(&domain->has_empty_slabs) != 0)
+			domain_loaded(domain);
+}
+
 static void
 domain_thread_hurry(struct domain *domain)
 {
@@ -773,8 +896,8 @@ domain_reduce_backlog(struct domain *domain, const struct defer *layer)
 	turn_begin(domain);
 	if (domain_is_over(domain, 1)) {
 		domain_collect_single_blocks(domain);
-		domain_run_cycle(
-		    domain, !has_thread && domain_releaser(domain) == 0);
+		domain_run_cycle(domain, /* may_retire */ false,
+		    !has_thread && domain_releaser(domain) == 0);
 	}
 	turn_end(domain);
 	if (has_thread && layer->calls_program)
@@ -812,13 +935,13 @@ domain_wait(struct domain *domain)
 }
 
 /*
- * Waits until no thread calls the program for a cycle.  The caller has the
- * turn, and gives it up meanwhile.  The domain's thread calls no further
- * functions while a thread waits here, so this one has to wait for one call of
- * domain_call_program().
+ * Waits until no thread calls the program for a cycle, and none releases slabs
+ * of the layer, unless it is NULL.  The caller has the turn, and gives it up
+ * meanwhile.  The domain's thread calls no further functions while a thread
+ * waits here, so this one has to wait for one call of domain_call_program().
  */
 static void
-domain_await_releases(struct domain *domain)
+domain_await_releases(struct domain *domain, const struct defer *layer)
 {
 	umem_assert(domain_has_turn(domain));
 	domain->nawaiting++;
@@ -826,7 +949,8 @@ domain_await_releases(struct domain *domain)
 		/* Acquire; pairs with the release in domain_tell_release(). */
 		uint32_t n = load_acquire(&domain->nreleases);
 
-		if (domain_releaser(domain) == 0)
+		if (domain_releaser(domain) == 0 &&
+		    (layer == NULL || domain->releasing != layer))
 			break;
 		turn_end(domain);
 		os_futex_wait(&domain->nreleases, n, 0);
@@ -886,9 +1010,10 @@ domain_flush(struct domain *domain)
 		return ENOTSUP;
 	if (domain_go_offline(domain, &was_online)) {
 		turn_begin(domain);
-		domain_await_releases(domain);
+		domain_await_releases(domain, NULL);
 		error = domain_collect(domain, /* all */ true) ? 0 : EAGAIN;
-		domain_run_cycle(domain, /* calls_program */ true);
+		domain_run_cycle(domain, /* may_retire */ false,
+		    /* calls_program */ true);
 		turn_end(domain);
 	}
 	domain_go_online(domain, was_online);
@@ -908,11 +1033,11 @@ domain_flush_layer(struct domain *domain, struct defer *layer)
 	}
 	turn_begin(domain);
 	/* The objects of other layers do not matter. */
-	domain_await_releases(domain);
+	domain_await_releases(domain, NULL);
 	all = layer_collect(layer, /* all */ true);
-	domain_run_cycle(domain, /* calls_program */ true);
-	/* Another thread may have begun to call the program meanwhile. */
-	domain_await_releases(domain);
+	domain_run_cycle(
+	    domain, /* may_retire */ false, /* calls_program */ true);
+	domain_await_releases(domain, layer);
 	if (all)
 		domain_unlink(layer);
 	turn_end(domain);
@@ -1005,6 +1130,21 @@ defer_before_fork(void)
 }
 
 /*
+ * In the child: a batch of slabs whose thread does not exist goes with the next
+ * one (slab_retire.c), for which a cycle of the domain is due.
+ */
+static void
+layer_after_fork(struct domain *domain, struct defer *layer)
+{
+	deferred_wait_again(&layer->mags);
+	layer->retired_batch = 0;
+	layer->releasable_batch = 0;
+	if (layer->cache != NULL && layer->cache->slabs.nretired != 0 &&
+	    !domain_is_broken(domain))
+		domain->has_empty_slabs = 1;
+}
+
+/*
  * In the child: the domain's thread does not exist.  Therefore no header may
  * stay open.  Otherwise sections would push into magazines that nobody
  * collects, or, in a broken domain, that nobody ever releases.
@@ -1023,14 +1163,17 @@ domain_after_fork(struct domain *domain)
 	domain->fork_waits = 0;
 	if (domain->nsynchronizing != 0 && !domain->grace.forks)
 		domain->is_broken = 1;
+	if (domain_is_broken(domain))
+		domain->has_empty_slabs = 0;
 	domain->nsynchronizing = 0;
 	domain->grace_state = GRACE_NONE;
+	domain->releasing = NULL;
 	domain->nawaiting = 0;
 	if (domain_is_calling(domain))
 		domain->releaser = 0;
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
 	     layer = layer_next(layer))
-		deferred_wait_again(&layer->mags);
+		layer_after_fork(domain, layer);
 }
 
 void

@@ -61,3 +61,10 @@ umem_rcu_barrier_flavor(const struct rcu_flavor_struct *flavor)
 {
 	return umem_defer_barrier(flavor);
 }
+
+public int
+umem_cache_rcu_flavor(
+    umem_cache_t *cache, const struct rcu_flavor_struct *flavor)
+{
+	return umem_defer_attach(cache, flavor, grace_of);
+}

@@ -90,8 +90,8 @@
  *	empty all the time since the last call: the working set of empty slabs
  *	stays, as in a depot.
  *
- *	A type-stable store keeps all of them until it ends, so that a pointer
- *	to a freed object stays a pointer to an object of the store.
+ *	A type-stable store also keeps all of them, and a reap only requests
+ *	their release; see slab_retire.c.
  *
  *	A thread unlists the slabs that it releases in chains of at most
  *	SLAB_CHAIN_BYTES.  If another thread forks meanwhile, the child never
@@ -109,13 +109,15 @@
  * Invariants (slab_store_check())
  *	nfree of a slab is the number of its free bits.  Full slabs have none,
  *	empty ones nchunks, partly used ones a number between.  A slab is in the
- *	list for its nfree, or isolated.  nused = nslabs * nchunks - all nfree.
- *	nraw of a slab is the number of its raw chunks, and nraw of a store is
- *	their sum; it is 0 in a store that does not construct.
+ *	list for its nfree, retired, or isolated.  nused = nslabs *
+ *	nchunks - all nfree.  nraw of a slab is the number of its raw chunks,
+ *	and nraw of a store is their sum over slabs that are not retired; it is
+ *	0 in a store that does not construct.
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
  */
 #include <errno.h>
+#include <limits.h>
 
 #include "umem/slab/described.h"
 #include "umem/slab/slab_inner.h"
@@ -156,6 +158,7 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 		list_init(&store->partial[i]);
 	list_init(&store->full);
 	list_init(&store->empty);
+	list_init(&store->retired);
 }
 
 static void
@@ -172,6 +175,7 @@ noinline void
 slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 {
 	lock_assert_held(&store->lock);
+	umem_assert(slab->bin != SLAB_BIN_RETIRED);
 	if (slab->bin == SLAB_BIN_ISOLATED)
 		return;
 	if (slab->bin == SLAB_BIN_EMPTY)
@@ -409,15 +413,20 @@ slab_register_locked(struct slab_store *store, struct slab *slab)
 		slab_hash_put_locked(store, slab);
 }
 
-/* Removes an empty slab from the store. */
-static void
-slab_unregister_locked(struct slab_store *store, struct slab *slab)
+void
+slab_unlist_empty_locked(struct slab_store *store, struct slab *slab)
 {
 	lock_assert_held(&store->lock);
 	umem_assert(slab->bin == SLAB_BIN_EMPTY);
 	list_remove(&slab->link);
 	nempty_decrement_locked(store);
 	nraw_add_locked(store, -(long)slab->nraw);
+}
+
+void
+slab_unregister_locked(struct slab_store *store, struct slab *slab)
+{
+	lock_assert_held(&store->lock);
 	if (slab->purged_parts != 0)
 		page_purge_record(store, slab, 0);
 	nslabs_add_locked(store, -1);
@@ -449,8 +458,7 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	desc_free(store, slab);
 }
 
-/* The most slabs in a chain: SLAB_CHAIN_BYTES, or one slab. */
-static unsigned
+unsigned
 slab_chain_most(const struct slab_store *store)
 {
 	size_t bytes = store->layout.slab_bytes;
@@ -459,8 +467,12 @@ slab_chain_most(const struct slab_store *store)
 					: 1;
 }
 
-struct slab *
-slab_surplus_locked(struct slab_store *store, unsigned keep)
+/*
+ * Unlists empty slabs beyond keep, at most slab_chain_most(), and returns them
+ * as a chain.
+ */
+static struct slab *
+slab_chain_empty_locked(struct slab_store *store, unsigned keep)
 {
 	lock_assert_held(&store->lock);
 
@@ -474,6 +486,7 @@ slab_surplus_locked(struct slab_store *store, unsigned keep)
 		struct slab *slab =
 		    container_of(store->empty.prev, struct slab, link);
 
+		slab_unlist_empty_locked(store, slab);
 		slab_unregister_locked(store, slab);
 		slab->next = chain;
 		chain = slab;
@@ -481,11 +494,18 @@ slab_surplus_locked(struct slab_store *store, unsigned keep)
 	return chain;
 }
 
-/*
- * Destroys the slabs of the chain.  Returns whether the chain had the most
- * slabs, so that others may be left.  The caller holds no lock.
- */
-static bool
+struct slab *
+slab_surplus_locked(struct slab_store *store, unsigned keep)
+{
+	lock_assert_held(&store->lock);
+	if (likely(!store->is_type_stable))
+		return slab_chain_empty_locked(store, keep);
+	if (store->nempty > keep)
+		slab_want_retire_locked(store, keep);
+	return NULL;
+}
+
+bool
 slab_destroy_chain(struct slab_store *store, struct slab *chain)
 {
 	unsigned n = 0;
@@ -522,8 +542,21 @@ slab_lock_counted(struct slab_store *store)
 	store_relaxed(&store->nacquired, store->nacquired + 1);
 }
 
+/*
+ * Destroys the slabs of the chain and the others beyond keep.  Of a stable
+ * store, has slabs retired if that was requested.
+ */
 static void
-slab_destroy_empty(struct slab_store *store, unsigned keep)
+slab_surplus_end(struct slab_store *store, struct slab *surplus, unsigned keep)
+{
+	slab_destroy_surplus(store, surplus, keep);
+	if (unlikely(store->is_type_stable) &&
+	    slab_retire_wanted(store) != UINT_MAX)
+		store->owner->want_retire(store);
+}
+
+void
+slab_reap(struct slab_store *store, unsigned keep)
 {
 	struct slab *surplus;
 
@@ -531,14 +564,7 @@ slab_destroy_empty(struct slab_store *store, unsigned keep)
 	surplus = slab_surplus_locked(store, keep);
 	slab_sample_check_locked(store);
 	lock_release(&store->lock);
-	slab_destroy_surplus(store, surplus, keep);
-}
-
-void
-slab_reap(struct slab_store *store, unsigned keep)
-{
-	if (!store->is_type_stable)
-		slab_destroy_empty(store, keep);
+	slab_surplus_end(store, surplus, keep);
 }
 
 bool
@@ -548,15 +574,14 @@ slab_reap_unused(struct slab_store *store)
 	unsigned keep;
 	bool left;
 
-	if (store->is_type_stable)
-		return false;
 	lock_take(&store->lock);
 	keep = store->nempty - store->nunused;
 	surplus = slab_surplus_locked(store, keep);
 	store->nunused = store->nempty;
-	left = store->nempty != 0;
+	/* If all empty slabs are to be retired, a later call finds no more. */
+	left = store->nempty != 0 && slab_retire_wanted(store) != 0;
 	lock_release(&store->lock);
-	slab_destroy_surplus(store, surplus, keep);
+	slab_surplus_end(store, surplus, keep);
 	return left;
 }
 
@@ -608,15 +633,32 @@ slab_free_in_hand(struct slab_store *store)
 	lock_release(&store->lock);
 }
 
+/*
+ * Destroys the empty slabs.  No reader is left, so those of a stable store need
+ * not wait for a grace period.
+ */
+static void
+slab_destroy_empty(struct slab_store *store)
+{
+	struct slab *empty;
+
+	do {
+		lock_take(&store->lock);
+		empty = slab_chain_empty_locked(store, 0);
+		lock_release(&store->lock);
+	} while (slab_destroy_chain(store, empty));
+}
+
 bool
 slab_store_end(struct slab_store *store)
 {
 	page_purge_recover(store);
-	slab_destroy_empty(store, 0);
+	slab_end_retired(store, store->last_batch);
+	slab_destroy_empty(store);
 	if (store->nslabs != 0 && store->constructs) {
 		slab_destruct_ready(store);
 		slab_free_in_hand(store);
-		slab_destroy_empty(store, 0);
+		slab_destroy_empty(store);
 	}
 	if (store->nslabs != 0)
 		return false;

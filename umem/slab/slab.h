@@ -22,7 +22,7 @@ struct slab_store;
  * bits.
  */
 struct slab {
-	struct list link;         /* [s] in a bin, or full or empty */
+	struct list link;         /* [s] in a bin, or full, empty or retired */
 	struct slab_store *store; /* [I] */
 	uintptr_t span;           /* [I] */
 	uintptr_t first;          /* [I] span + colour */
@@ -33,8 +33,9 @@ struct slab {
 	uint16_t was_purged;      /* [s] 1: no chunk was freed since a purge */
 	uint64_t purged_parts;    /* [s] bit map of the parts that are purged */
 	struct slab *next;        /* [s] in a hash chain, or to be destroyed */
-	void *records; /* [I] one bufctl per chunk, if debugged: debug.h */
-	uint32_t nraw; /* [s] free chunks that are not constructed */
+	void *records;  /* [I] one bufctl per chunk, if debugged: debug.h */
+	uint32_t nraw;  /* [s] free chunks that are not constructed */
+	uint32_t batch; /* [s] of a retired slab; see slab_retire.c */
 	/*
 	 * [a] One bit map per property of a chunk, one after the other: 1 if
 	 * the chunk is free; if the store constructs, 1 if the chunk is
@@ -81,6 +82,8 @@ struct slab_claims {
 struct slab_owner {
 	/* Called before the slab of a constructed chunk is destroyed. */
 	void (*destruct)(struct slab_store *store, void *object);
+	/* Called if a type-stable store has slabs to retire. */
+	void (*want_retire)(struct slab_store *store);
 };
 
 /*
@@ -111,7 +114,7 @@ struct slab_store {
 	bool has_guard_pages; /* [I] spans come from firewall.c */
 	bool is_annotated;    /* [I] a memory checker is told: checker.h */
 	bool is_unbacked;     /* [I] chunks are address space without memory */
-	bool is_type_stable;  /* [I] no slab is released before the end */
+	bool is_type_stable;  /* [I] type-stable; see slab_retire.c */
 	uint32_t hash_size;   /* [a] power of two, or 0 */
 	const struct slab_owner *owner; /* [I] */
 	struct slab **hash;    /* [s] slabs by span, if there is a source */
@@ -123,6 +126,11 @@ struct slab_store {
 	 * Apart from the lock, because the holder of the lock writes that line.
 	 */
 	uint32_t ncontended; /* [u] contended acquisitions of the lock */
+	/* The members below are of a stable store. */
+	uint32_t retire_wanted; /* [a] 0: none; else 1 + empty slabs to keep */
+	uint32_t nretired;      /* [a] */
+	uint32_t last_batch;    /* [s] number of the newest batch */
+	struct list retired;    /* [s] by batch, oldest first */
 };
 
 /* The record of chunk i of a slab; the store has records. */
@@ -212,14 +220,41 @@ enum slab_fault slab_find_chunk(
  */
 enum slab_fault slab_round_fault(struct slab_store *store, void *p);
 
-/* Releases empty slabs beyond keep, unless the store is type-stable. */
+/*
+ * Releases empty slabs beyond keep.  A stable store keeps them and calls
+ * want_retire().
+ */
 void slab_reap(struct slab_store *store, unsigned keep);
 
 /*
- * Releases the empty slabs that were not taken from since the last call, unless
- * the store is type-stable.  Returns whether a later call may find more.
+ * Releases the empty slabs that were not taken from since the last call, or
+ * calls want_retire() if the store is stable.  Returns whether a later call may
+ * find more.
  */
 bool slab_reap_unused(struct slab_store *store);
+
+/*
+ * The number of empty slabs to keep, for slab_retire(), since a release of
+ * others was asked for; UINT_MAX if none was.  Racy unless the caller alone
+ * retires slabs of the store.
+ */
+unsigned slab_retire_wanted(const struct slab_store *store);
+
+/*
+ * The first step to release slabs of a stable store: retires the empty slabs
+ * beyond keep, so that no allocation finds them.  UINT_MAX retires none.
+ * Returns the number of the last batch of retired slabs, or 0 if no slab is
+ * retired.
+ */
+uint32_t slab_retire(struct slab_store *store, unsigned keep);
+
+/*
+ * The second step: destructs and destroys the slabs of this batch and of all
+ * earlier ones, or none if batch is 0.  The caller has waited for a grace
+ * period of every flavour of readers that began after slab_retire() had
+ * returned the batch.
+ */
+void slab_end_retired(struct slab_store *store, uint32_t batch);
 
 /*
  * Purges whole pages in which no chunk is in use, in slabs that are partly

@@ -62,6 +62,30 @@ bin_is_consistent(struct slab_store *store, unsigned bin, size_t *nslabs,
 	return true;
 }
 
+/* Retired slabs are empty and in the order of their batches. */
+static bool
+retired_is_consistent(
+    struct slab_store *store, size_t *nslabs, struct counts *counts)
+{
+	struct counts retired = {0, 0};
+	uint32_t before = 0;
+	size_t n = 0;
+
+	if (!bin_is_consistent(store, SLAB_BIN_RETIRED, &n, &retired))
+		return false;
+	list_foreach (item, &store->retired) {
+		uint32_t batch = container_of(item, struct slab, link)->batch;
+
+		if ((before != 0 && (int32_t)(batch - before) < 0) ||
+		    (int32_t)(store->last_batch - batch) < 0)
+			return false;
+		before = batch;
+	}
+	*nslabs += n;
+	counts->nfree += retired.nfree;
+	return n == store->nretired && (n == 0 || store->is_type_stable);
+}
+
 bool
 slab_store_check_locked(struct slab_store *store)
 {
@@ -76,6 +100,8 @@ slab_store_check_locked(struct slab_store *store)
 			return false;
 		nempty = nslabs - before;
 	}
+	if (!retired_is_consistent(store, &nslabs, &counts))
+		return false;
 	if (store->isolated != NULL) {
 		if (store->isolated->bin != SLAB_BIN_ISOLATED ||
 		    !slab_is_consistent(store, store->isolated, &counts))

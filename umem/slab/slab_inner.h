@@ -2,8 +2,9 @@
  * slab_inner.h - declarations that the files of slabs share; see slab.c
  *
  * slab_take.c and slab_give.c take and give chunks, slab_hash.c finds slabs by
- * their spans, page_purge.c purges free pages in slabs, slab_check.c checks the
- * invariants of a store.
+ * their spans, page_purge.c purges free pages in slabs, slab_retire.c has the
+ * slabs that wait for a grace period, slab_check.c checks the invariants of a
+ * store.
  */
 #ifndef UMEM_SLAB_INNER_H
 #define UMEM_SLAB_INNER_H
@@ -23,6 +24,8 @@ _Static_assert(
 #define SLAB_BIN_FULL     SLAB_BINS
 #define SLAB_BIN_EMPTY    (SLAB_BINS + 1)
 #define SLAB_BIN_ISOLATED (SLAB_BINS + 2)
+/* On store->retired: empty, and no longer used for allocations. */
+#define SLAB_BIN_RETIRED  (SLAB_BINS + 3)
 
 static inline unsigned
 slab_nwords(const struct slab_store *store)
@@ -48,6 +51,8 @@ slab_bin_list(struct slab_store *store, unsigned bin)
 		return &store->full;
 	if (bin == SLAB_BIN_EMPTY)
 		return &store->empty;
+	if (bin == SLAB_BIN_RETIRED)
+		return &store->retired;
 	return &store->partial[bin];
 }
 
@@ -76,7 +81,8 @@ slab_bin_for(const struct slab_store *store, const struct slab *slab)
 	if (slab->nfree == 0)
 		return SLAB_BIN_FULL;
 	if (slab->nfree == store->layout.nchunks)
-		return SLAB_BIN_EMPTY;
+		return slab->bin == SLAB_BIN_RETIRED ? SLAB_BIN_RETIRED
+						     : SLAB_BIN_EMPTY;
 	for (unsigned i = 1; i < SLAB_BINS; i++)
 		bin += (uint64_t)slab->nfree * SLAB_BINS >=
 		       i * (store->layout.nchunks + 1ull);
@@ -163,11 +169,21 @@ struct slab *slab_create(struct slab_store *store);
 /* Lists a slab that slab_create() has returned. */
 void slab_register_locked(struct slab_store *store, struct slab *slab);
 
+/* The most slabs in a chain: SLAB_CHAIN_BYTES, or one slab. */
+unsigned slab_chain_most(const struct slab_store *store);
+
 /*
- * Unlists empty slabs beyond keep, at most SLAB_CHAIN_BYTES, and returns them
- * as a chain for slab_destroy_surplus().
+ * Unlists empty slabs beyond keep and returns them as a chain, for
+ * slab_destroy_surplus().  For a stable store it returns none, and notes the
+ * request for slab_retire().
  */
 struct slab *slab_surplus_locked(struct slab_store *store, unsigned keep);
+
+/*
+ * Destroys the slabs of the chain.  Returns whether the chain had the most
+ * slabs, so that others may be left.  The caller holds no lock.
+ */
+bool slab_destroy_chain(struct slab_store *store, struct slab *chain);
 
 /*
  * Destroys the slabs of the chain that slab_surplus_locked() returned, and
@@ -175,6 +191,15 @@ struct slab *slab_surplus_locked(struct slab_store *store, unsigned keep);
  */
 void slab_destroy_surplus(
     struct slab_store *store, struct slab *chain, unsigned keep);
+
+/* Requests that the empty slabs of a stable store beyond keep are retired. */
+void slab_want_retire_locked(struct slab_store *store, unsigned keep);
+
+/* Takes an empty slab off its list, so that no allocation finds it. */
+void slab_unlist_empty_locked(struct slab_store *store, struct slab *slab);
+
+/* Removes a slab, which is on no list, from the store. */
+void slab_unregister_locked(struct slab_store *store, struct slab *slab);
 
 /*
  * Ensures that the hash of a store with a source has chains for one more slab.

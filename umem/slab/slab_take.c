@@ -169,14 +169,16 @@ slab_nready(const struct slab_store *store)
 {
 	size_t total =
 	    (size_t)load_relaxed(&store->nslabs) * store->layout.nchunks;
+	size_t retired =
+	    (size_t)load_relaxed(&store->nretired) * store->layout.nchunks;
 	size_t used = load_relaxed(&store->nused);
 	size_t raw = load_relaxed(&store->nraw);
 
 	/*
-	 * Because the three are read without the lock, they need not be
+	 * Because the four are read without the lock, they need not be
 	 * consistent.
 	 */
-	used += raw;
+	used += raw + retired;
 	return total > used ? total - used : 0;
 }
 

@@ -578,6 +578,7 @@ umem_reap(void)
 	} else if (worker_begin()) {
 		reap_all();
 		worker_end();
+		cache_deferral.wake();
 	}
 	errno = saved;
 }
@@ -589,5 +590,6 @@ umem_cache_reap_now(umem_cache_t *cache)
 
 	call_reclaim(cache);
 	cache_reap(cache);
+	cache_deferral.wake();
 	errno = saved;
 }

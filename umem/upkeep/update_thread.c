@@ -90,6 +90,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "umem/cache/cache_hooks.h"
 #include "umem/base/ready.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/snapshot.h"
@@ -228,6 +229,7 @@ update_thread_work(uint32_t own_epoch)
 	busy = update_all();
 	working_epoch = 0;
 	worker_end();
+	cache_deferral.wake();
 	return busy;
 }
 

@@ -31,7 +31,7 @@ nthreads(void)
 	return n;
 }
 
-/* Leaves empty slabs, and has the library release them. */
+/* Leaves empty slabs, and has the library notice them. */
 static void
 use_and_reap(void)
 {
@@ -52,6 +52,7 @@ work_in_child(void)
 
 	check(umem_free_rcu_flavor(umem_alloc(64, 0), 64, rcu) == -1);
 	check(errno == ENOTSUP);
+	check(umem_cache_rcu_flavor(cache, rcu) == -1 && errno == ENOTSUP);
 	check(umem_rcu_barrier_flavor(rcu) == -1 && errno == ENOTSUP);
 	use_and_reap();
 	usleep(50000);
@@ -80,9 +81,9 @@ run(void)
 	if (is_bp())
 		return;
 	rcu_watch();
-	cache = umem_cache_create(
-	    "reaped", 512, 0, NULL, NULL, NULL, NULL, NULL, 0);
-	check(cache != NULL);
+	cache = umem_cache_create("stable", 512, 0, NULL, NULL, NULL, NULL,
+	    NULL, UMC_TYPESAFE_BY_RCU);
+	check(cache != NULL && umem_cache_rcu_flavor(cache, rcu) == 0);
 	reader_start();
 	block_free(malloc(100));
 	wait_until(load(&rcu_nperiods) != 0);

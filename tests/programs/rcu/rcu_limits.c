@@ -37,6 +37,15 @@ null_is_ignored(void)
 }
 
 static void
+a_flavour_is_told_of(void)
+{
+	errno = 4325;
+	check(umem_cache_rcu_flavor(cache, rcu) == 0);
+	check(umem_cache_rcu_flavor(cache, rcu) == 0);
+	check(errno == 4325);
+}
+
+static void
 blocks_of_no_bytes(void)
 {
 	void *p = umem_alloc(0, UMEM_DEFAULT);
@@ -193,6 +202,7 @@ run(void)
 {
 	check((cache = umem_cache_create("limits", SIZE, 0, NULL, NULL, NULL,
 		   NULL, NULL, 0)) != NULL);
+	a_flavour_is_told_of();
 	null_is_ignored();
 	blocks_of_no_bytes();
 	a_caller_in_a_section_is_refused();

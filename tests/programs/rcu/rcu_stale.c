@@ -1,13 +1,13 @@
 /*
- * Readers use pointers to objects of a type-stable cache, also after the object
- * was freed at once.  A reader finds an object of the cache there, perhaps
- * another one.  Meanwhile the library is asked to release memory, and another
- * cache of the same size takes some.
+ * Readers use pointers to objects of a type-stable cache that was told of their
+ * flavour, also after the object was freed at once.  Until its section ends, a
+ * reader finds an object of the cache there, perhaps another one.  Meanwhile
+ * slabs are released and another cache of the same size takes memory.
  *
  *	rcu_stale [broken]
  *
- *	broken	the cache is not type-stable: a reader must see another type,
- *		and the status is 3
+ *	broken	grace periods end at once: a reader must see another type, and
+ *		the status is 3
  *
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
@@ -110,6 +110,11 @@ take_others(void)
 	umem_cache_reap_now(other);
 }
 
+static void
+no_grace_period(void)
+{
+}
+
 static umem_cache_t *
 typed(const char *name, unsigned type, int flags)
 {
@@ -120,17 +125,28 @@ typed(const char *name, unsigned type, int flags)
 	return cache;
 }
 
+static bool
+have_slabs_gone(void)
+{
+	umem_cache_reap_now(stable);
+	return load(&ngone) > 0;
+}
+
 static void
 run(void)
 {
 	pthread_t readers[NREADERS];
 
 	rcu_watch();
-	broken = rcu_args[0] != NULL;
+	if (rcu_args[0] != NULL) {
+		broken = true;
+		rcu_copy.update_synchronize_rcu = no_grace_period;
+	}
 	signal(SIGSEGV, on_fault);
 	signal(SIGBUS, on_fault);
-	stable = typed("stable", MINE, broken ? 0 : UMC_TYPESAFE_BY_RCU);
+	stable = typed("stable", MINE, UMC_TYPESAFE_BY_RCU);
 	other = typed("other", OTHERS, 0);
+	check(umem_cache_rcu_flavor(stable, rcu) == 0);
 	for (uintptr_t i = 0; i < NREADERS; i++)
 		readers[i] = thread_start(reader, (void *)i);
 	for (int round = 0; broken || round < NROUNDS; round++) {
@@ -143,22 +159,24 @@ run(void)
 			    &slot[i], NULL, __ATOMIC_SEQ_CST);
 
 			check(object != NULL);
-			if (i % 3 == 0 && !broken)
+			if (i % 3 == 0)
 				object_free(stable, object);
 			else
 				umem_cache_free(stable, object);
 		}
-		/* All objects are free, but readers may have pointers. */
+		/* All objects are free; the next cycle releases the slabs. */
+		barrier();
 		umem_cache_reap_now(stable);
+		barrier();
 		take_others();
 	}
-	wait_until(load(&nsections) > 30);
-	check(load(&ngone) == 0);
+	/* Slabs are released under the readers. */
+	wait_until(load(&nsections) > 30 && have_slabs_gone());
+	check(load(&ngone) > 0);
 	store(&stop, true);
 	for (int i = 0; i < NREADERS; i++)
 		thread_end(readers[i]);
 	barrier();
 	umem_cache_destroy(stable);
-	check(load(&ngone) > 0);
 	umem_cache_destroy(other);
 }

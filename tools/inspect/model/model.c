@@ -436,6 +436,8 @@ take_sourced(struct model *model)
 		    model, at + layout_value(model->layout, L_CACHE_FULL));
 		take_slab_list(
 		    model, at + layout_value(model->layout, L_CACHE_EMPTY));
+		take_slab_list(
+		    model, at + layout_value(model->layout, L_CACHE_RETIRED));
 	}
 	sorted_model = model;
 	if (model->nsourced != 0)

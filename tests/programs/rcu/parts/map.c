@@ -81,7 +81,7 @@ main(void)
 	limit_time();
 	cache = umem_cache_create("entries", sizeof(struct entry), 0, NULL,
 	    NULL, NULL, NULL, NULL, 0);
-	check(cache != NULL);
+	check(cache != NULL && umem_cache_rcu(cache) == 0);
 	for (int i = 0; i < NREADERS; i++)
 		readers[i] = thread_start(reader, NULL);
 	for (int round = 0; round < NROUNDS; round++) {
