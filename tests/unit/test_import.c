@@ -987,6 +987,15 @@ free_twice_at_once(void)
 	umem_cache_free(cache, held[5]);
 }
 
+static void
+free_foreign(void)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	get_many(cache, 10);
+	umem_cache_free(cache, (void *)12345);
+}
+
 /* Nothing was imported yet. */
 static void
 free_foreign_first(void)
@@ -1038,6 +1047,16 @@ import_too_many(void *arg, void **store, size_t n, int flags)
 	return n + 1;
 }
 
+static size_t
+import_same(void *arg, void **store, size_t n, int flags)
+{
+	(void)arg;
+	(void)n;
+	(void)flags;
+	store[0] = (void *)7;
+	return 1;
+}
+
 static umem_import_t *bad_import;
 
 static void
@@ -1059,6 +1078,13 @@ START_TEST(an_import_that_is_wrong_is_reported)
 	bad_import = import_too_many;
 	ck_assert_str_eq(child_writes_first(use_bad_import),
 	    "umem: import of 'bad' delivered 2 resources instead of 1\n");
+	ck_assert(child_aborted());
+	bad_import = import_same;
+	child_writes(use_bad_import);
+	ck_assert(child_exited(0));
+	have_checks(0);
+	ck_assert_str_eq(child_writes_first(use_bad_import),
+	    "umem: import of 'bad' delivered 0x7 twice\n");
 	ck_assert(child_aborted());
 }
 END_TEST
@@ -1095,9 +1121,11 @@ START_TEST(with_checks_every_second_free_is_reported)
 	ck_assert_str_eq(child_writes_first(free_twice_apart),
 	    "umem: umem_cache_free(import, 0x1): block freed twice\n");
 	ck_assert(child_aborted());
-	/* More are freed than were imported. */
+	ck_assert_str_eq(child_writes_first(free_foreign),
+	    "umem: umem_cache_free(import, 0x3039): object of another cache\n");
+	ck_assert(child_aborted());
 	ck_assert_str_eq(child_writes_first(free_foreign_first),
-	    "umem: umem_cache_free(import, 0x3039): block freed twice\n");
+	    "umem: umem_cache_free(import, 0x3039): object of another cache\n");
 	ck_assert(child_aborted());
 }
 END_TEST

@@ -3,7 +3,7 @@
  *
  * Each part of a cache has its own check beside its code, called after each
  * change: cache_list_check_locked() (cache_walk.c), limit_check_locked(),
- * import_check_locked(), and slab_store_check() of the
+ * import_check_locked(), pointer_set_check(), and slab_store_check() of the
  * slabs.  cache_check() puts them together for one cache.  The worker calls it
  * before its work.
  */

@@ -9,6 +9,7 @@
 #define UMEM_CACHE_CHECK_H
 
 #include "umem/cache/cache.h"
+#include "umem/cache/pointer_set.h"
 
 /*
  * Checks one cache: its members, the queue of its limit, and the pool of an
@@ -23,8 +24,14 @@ bool cache_list_check_locked(void);
 /* Checks the queue of requests that wait; limit_lock is held. */
 bool limit_check_locked(const struct limit *limit);
 
-/* Checks the pool of an import cache; the lock of cache->slabs is held. */
+/*
+ * Checks the pool of an import cache, and the set of resources that the program
+ * holds; the lock of cache->slabs is held.
+ */
 bool import_check_locked(const struct umem_cache *cache);
+
+/* Checks a set that contains at most most values. */
+bool pointer_set_check(const struct pointer_set *set, size_t most);
 
 /*
  * Is a check of n elements due, of which *ncalls counts the calls?  Always, if

@@ -63,7 +63,7 @@
 #define DESCRIBED_IMPORT(M, V, C, B)                                           \
 	B(IMPORT_BYTES, import, import)                                        \
 	M(CACHE_IMPORT, cache, umem_cache, import)                             \
-	M(IMPORT_POOL, import, import, pool)                                   \
+	M(IMPORT_POOL, import, import, arrays.pool)                            \
 	M(IMPORT_NPOOL, import, import, npool)
 
 #endif

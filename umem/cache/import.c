@@ -52,8 +52,9 @@
  *	A resource is no address of ours, so no bit tells whether it is free.
  *	The magazines compare a freed resource with those freed last.  The pool
  *	counts: a free of more resources than are out is misuse.  Under
- *	UMEM_DEBUG and hardened, the cache has no magazines, and a free searches
- *	the pool, which has all idle resources, for the freed one.
+ *	UMEM_DEBUG and hardened, the cache has no magazines, and a set of the
+ *	resources that the program holds (pointer_set.c) tells every second or
+ *	foreign free at once.
  *
  * Locking
  *	gate is above the locks of CPUs and depots.  The cache has no slabs, so
@@ -124,7 +125,7 @@ import_divide_idle(struct import *import, size_t max_idle)
 
 /*
  * max_idle and the functions are those of umem_import_cache_create().  checked
- * asks for a search of the idle resources by each free, which excludes
+ * asks for a record of the resources that the program holds, which excludes
  * magazines.  Returns NULL if there is no memory.
  */
 static struct import *
@@ -148,36 +149,59 @@ import_new(umem_import_t *function, umem_release_t *release, void *arg,
 }
 
 static void
-pool_free(void **pool, size_t capacity)
+arrays_free(struct import_arrays *arrays)
 {
-	if (pool != NULL)
-		meta_free(pool, capacity * sizeof(*pool));
+	if (arrays->pool != NULL)
+		meta_free(
+		    arrays->pool, arrays->capacity * sizeof(*arrays->pool));
+	if (arrays->held.slot != NULL)
+		meta_free(arrays->held.slot,
+		    arrays->held.size * sizeof(*arrays->held.slot));
+	*arrays = (struct import_arrays){0};
 }
 
 static void
 import_delete(struct import *import)
 {
 	umem_assert(import->nowned == 0 && import->npool == 0);
-	pool_free(import->pool, import->capacity);
+	arrays_free(&import->arrays);
 	meta_free(import, sizeof(*import));
 }
 
-/* Makes *pool the cache's pool.  The caller gets the old one for it. */
+/* For n resources; false: no memory. */
+static bool
+arrays_alloc(struct import_arrays *arrays, size_t n, bool checked)
+{
+	*arrays = (struct import_arrays){.capacity = n};
+	arrays->pool = meta_alloc(n * sizeof(*arrays->pool));
+	if (arrays->pool == NULL)
+		return false;
+	if (!checked)
+		return true;
+	arrays->held.size = pointer_set_size(n);
+	arrays->held.slot =
+	    meta_alloc(arrays->held.size * sizeof(*arrays->held.slot));
+	if (arrays->held.slot != NULL)
+		return true;
+	arrays_free(arrays);
+	return false;
+}
+
 static void
-pool_exchange_locked(struct umem_cache *cache, void ***pool, size_t *capacity)
+arrays_exchange_locked(struct umem_cache *cache, struct import_arrays *arrays)
 {
 	struct import *import = cache->import;
-	void **old = import->pool;
-	size_t old_capacity = import->capacity;
+	struct import_arrays old = import->arrays;
 
 	lock_assert_held(&cache->slabs.lock);
-	umem_assert(*capacity > old_capacity);
+	umem_assert(arrays->capacity > old.capacity);
 	if (import->npool != 0)
-		memcpy(*pool, old, import->npool * sizeof(*old));
-	import->pool = *pool;
-	import->capacity = *capacity;
-	*pool = old;
-	*capacity = old_capacity;
+		memcpy(arrays->pool, old.pool,
+		    import->npool * sizeof(*arrays->pool));
+	if (import->checked)
+		pointer_set_move(&arrays->held, &old.held);
+	import->arrays = *arrays;
+	*arrays = old;
 }
 
 static void
@@ -224,7 +248,7 @@ pool_take(struct umem_cache *cache, void **resources, unsigned n)
 	pool_lock(cache);
 	if (n > import->npool)
 		n = (unsigned)import->npool;
-	memcpy(resources, import->pool + import->npool - n,
+	memcpy(resources, import->arrays.pool + import->npool - n,
 	    n * sizeof(*resources));
 	pool_counts_set_locked(
 	    cache, import->npool - n, cache->slabs.nused + n);
@@ -238,8 +262,9 @@ pool_put_locked(struct umem_cache *cache, void *const *resources, unsigned n)
 	struct import *import = cache->import;
 
 	lock_assert_held(&cache->slabs.lock);
-	umem_assert(n <= import->capacity - import->npool);
-	memcpy(import->pool + import->npool, resources, n * sizeof(*resources));
+	umem_assert(n <= import->arrays.capacity - import->npool);
+	memcpy(import->arrays.pool + import->npool, resources,
+	    n * sizeof(*resources));
 	pool_counts_set_locked(
 	    cache, import->npool + n, cache->slabs.nused - n);
 }
@@ -249,8 +274,7 @@ static bool
 pool_reserve(struct umem_cache *cache, unsigned n)
 {
 	struct import *import = cache->import;
-	void **pool = NULL;
-	size_t capacity = 0;
+	struct import_arrays arrays = {0};
 	bool fits;
 
 	for (;;) {
@@ -258,19 +282,18 @@ pool_reserve(struct umem_cache *cache, unsigned n)
 
 		pool_lock(cache);
 		want = import->nowned + n;
-		if (want > import->capacity && want <= capacity)
-			pool_exchange_locked(cache, &pool, &capacity);
-		fits = want <= import->capacity;
+		if (want > import->arrays.capacity && want <= arrays.capacity)
+			arrays_exchange_locked(cache, &arrays);
+		fits = want <= import->arrays.capacity;
 		if (fits)
 			import->nowned = want;
 		umem_assert(import_check_locked(cache));
 		pool_unlock(cache);
-		pool_free(pool, capacity);
+		arrays_free(&arrays);
 		if (fits)
 			return true;
-		capacity = 2 * want > BATCH ? 2 * want : BATCH;
-		pool = meta_alloc(capacity * sizeof(*pool));
-		if (pool == NULL)
+		want = 2 * want > BATCH ? 2 * want : BATCH;
+		if (!arrays_alloc(&arrays, want, import->checked))
 			return false;
 	}
 }
@@ -363,7 +386,7 @@ pool_release(struct umem_cache *cache, size_t n, size_t keep)
 			most = n;
 		got = most < BATCH ? (unsigned)most : BATCH;
 		if (got != 0) /* there may be no array yet */
-			memcpy(batch, import->pool + import->npool - got,
+			memcpy(batch, import->arrays.pool + import->npool - got,
 			    got * sizeof(batch[0]));
 		umem_assert(import->nowned >= got);
 		import->nowned -= got;
@@ -527,6 +550,19 @@ import_or_idle(struct umem_cache *cache, unsigned want)
 	}
 }
 
+static void
+held_record(struct umem_cache *cache, void *resource)
+{
+	bool added;
+
+	pool_lock(cache);
+	added = pointer_set_add(&cache->import->arrays.held, resource);
+	pool_unlock(cache);
+	if (!added)
+		panic(
+		    "import of '%s' delivered %p twice", cache->name, resource);
+}
+
 static void *
 import_take_one(struct umem_cache *cache, unsigned want)
 {
@@ -537,6 +573,8 @@ import_take_one(struct umem_cache *cache, unsigned want)
 	/* The next refill of this CPU asks for more. */
 	if (cache->has_magazines && resource != NULL)
 		magazine_install(&cache->mag, NULL);
+	if (unlikely(cache->import->checked) && resource != NULL)
+		held_record(cache, resource);
 	return resource;
 }
 
@@ -561,20 +599,28 @@ is_in_pool_locked(const struct umem_cache *cache, const void *resource)
 
 	lock_assert_held(&cache->slabs.lock);
 	for (size_t i = 0; i < import->npool; i++)
-		if (import->pool[i] == resource)
+		if (import->arrays.pool[i] == resource)
 			return true;
 	return false;
 }
 
-/* Returns the first of n resources that is free, or n. */
+/* The first of n resources for the pool that the program may not free. */
 static unsigned
-first_free_locked(struct umem_cache *cache, void *const *resources, unsigned n)
+first_bad_locked(struct umem_cache *cache, void *const *resources, unsigned n,
+    enum slab_fault *fault)
 {
+	struct import *import = cache->import;
+
 	lock_assert_held(&cache->slabs.lock);
-	for (unsigned i = 0; cache->import->checked && i < n; i++)
-		if (is_in_pool_locked(cache, resources[i]))
+	for (unsigned i = 0; import->checked && i < n; i++)
+		if (!pointer_set_remove(&import->arrays.held, resources[i])) {
+			*fault = is_in_pool_locked(cache, resources[i])
+				     ? SLAB_FREE
+				     : SLAB_FOREIGN;
 			return i;
+		}
 	/* More than there are outside the pool. */
+	*fault = SLAB_FREE;
 	return n <= cache->slabs.nused ? n : 0;
 }
 
@@ -582,19 +628,20 @@ static void
 import_give(struct umem_cache *cache, void **resources, unsigned n,
     const char *function)
 {
+	enum slab_fault fault;
 	unsigned nfine;
 
 	if (n == 0)
 		return;
 	pool_lock(cache);
-	nfine = first_free_locked(cache, resources, n);
+	nfine = first_bad_locked(cache, resources, n, &fault);
 	if (likely(nfine == n))
 		pool_put_locked(cache, resources, n);
 	pool_unlock(cache);
 	if (likely(nfine == n))
 		return;
 	gate_release(cache);
-	misuse_slab(function, cache, resources[nfine], SLAB_FREE);
+	misuse_slab(function, cache, resources[nfine], fault);
 }
 
 static void
@@ -718,19 +765,21 @@ import_check_locked(const struct umem_cache *cache)
 {
 	static size_t ncalls; /* [a] */
 	const struct import *import = cache->import;
+	const struct import_arrays *arrays = &import->arrays;
 
 	lock_assert_held(&cache->slabs.lock);
 	if (import->npool_low > import->npool ||
 	    import->npool > import->nowned - cache->slabs.nused ||
 	    cache->slabs.nused > import->nowned ||
-	    import->nowned > import->capacity)
+	    import->nowned > arrays->capacity)
 		return false;
 	if (!check_is_due(&ncalls, import->nowned))
 		return true;
 	for (size_t i = 0; i < import->npool; i++)
-		if (import->pool[i] == NULL)
+		if (arrays->pool[i] == NULL)
 			return false;
-	return true;
+	return !import->checked || arrays->capacity == 0 ||
+	       pointer_set_check(&arrays->held, cache->slabs.nused);
 }
 #endif
 
