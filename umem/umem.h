@@ -860,6 +860,37 @@ size_t umem_cache_alloc_bulk(
 void umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects);
 
 /*
+ * umem_alloc_bulk - allocate many blocks of one size by one call, all or none
+ *
+ * size		of each block, in bytes; 0 is not a failure, and each block is
+ *		then the result of umem_alloc(0)
+ * n		number of blocks; 0 is not an error and does nothing
+ * blocks	receives the n blocks; undefined after a failure
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * The blocks are equivalent to those of umem_alloc(), for umem_free() or
+ * umem_free_bulk() with this size.  Returns n.  Without UMEM_NOFAIL, it may
+ * return 0 with errno set:
+ *	ENOMEM	memory is exhausted, or size exceeds PTRDIFF_MAX
+ *
+ * Source: our own, after umem_cache_alloc_bulk().
+ */
+size_t umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags);
+
+/*
+ * umem_free_bulk - free many blocks of one size by one call
+ *
+ * n		number of pointers in blocks; may be 0
+ * blocks	from umem_alloc(), umem_zalloc() or umem_alloc_bulk(); NULL
+ *		pointers in it are ignored.  It is not changed
+ * size		exactly the requested size of each block, in bytes
+ *
+ * Never fails and leaves errno unchanged.  The function detects misuse as
+ * umem_free() does.
+ */
+void umem_free_bulk(size_t n, void *const *blocks, size_t size);
+
+/*
  * umem_cache_reap_now - release the memory that a cache does not use, at once
  *
  * cache	from umem_cache_create()

@@ -8,6 +8,7 @@
  *	bulk.limits.N		bulk.cache.N of a cache with a limit
  *	bulk.allocs.N		N calls of umem_cache_alloc(), then a bulk free
  *	bulk.blocks.N		single calls of umem_alloc() and umem_free()
+ *	bulk.sized.N		by umem_alloc_bulk() and umem_free_bulk()
  *
  * in ns an object of 64 bytes, allocated and freed; an object is not touched.
  * Single calls are umem_cache_alloc() and umem_cache_free(), or under another
@@ -40,6 +41,8 @@ static __typeof__(&umem_cache_alloc_bulk) cache_alloc_bulk;
 static __typeof__(&umem_cache_free_bulk) cache_free_bulk;
 static __typeof__(&umem_alloc) sized_alloc;
 static __typeof__(&umem_free) sized_free;
+static __typeof__(&umem_alloc_bulk) sized_alloc_bulk;
+static __typeof__(&umem_free_bulk) sized_free_bulk;
 
 static void *objects[NMOST];
 
@@ -112,6 +115,20 @@ allocs(void *arg, size_t n)
 	}
 }
 
+static void
+sized_bulks(void *arg, size_t n)
+{
+	size_t group = *(size_t *)arg;
+
+	while (n-- > 0) {
+		if (sized_alloc_bulk(BYTES, group, objects, UMEM_DEFAULT) !=
+		    group)
+			bench_die("umem_alloc_bulk");
+		bench_keep(objects);
+		sized_free_bulk(group, objects, BYTES);
+	}
+}
+
 /* False if no library of this process has bulk calls. */
 static bool
 find_bulk(void)
@@ -124,7 +141,9 @@ find_bulk(void)
 	cache_free_bulk = dlsym(RTLD_DEFAULT, "umem_cache_free_bulk");
 	sized_alloc = dlsym(RTLD_DEFAULT, "umem_alloc");
 	sized_free = dlsym(RTLD_DEFAULT, "umem_free");
-	return cache_free_bulk != NULL;
+	sized_alloc_bulk = dlsym(RTLD_DEFAULT, "umem_alloc_bulk");
+	sized_free_bulk = dlsym(RTLD_DEFAULT, "umem_free_bulk");
+	return sized_free_bulk != NULL;
 }
 
 static void
@@ -159,6 +178,7 @@ main(int argc, char **argv)
 		cache = plain;
 		measure("allocs", allocs, groups[i], scale);
 		measure("blocks", blocks, groups[i], scale);
+		measure("sized", sized_bulks, groups[i], scale);
 	}
 	return 0;
 }

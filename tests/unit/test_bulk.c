@@ -123,7 +123,9 @@ START_TEST(no_object_is_asked_for_and_none_is_touched)
 	held[0] = &nmade;
 	errno = 7;
 	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 0, held, 0), 0);
+	ck_assert_uint_eq(umem_alloc_bulk(64, 0, held, 0), 0);
 	umem_cache_free_bulk(cache, 0, held);
+	umem_free_bulk(0, held, 64);
 	ck_assert_int_eq(errno, 7);
 	ck_assert_ptr_eq(held[0], &nmade);
 }
@@ -159,6 +161,10 @@ START_TEST(null_objects_are_ignored)
 	}
 	umem_cache_free_bulk(cache, 100, held);
 	ck_assert_uint_eq(cache_live(cache), 0);
+	ck_assert_uint_eq(umem_alloc_bulk(200, 10, held, UMEM_DEFAULT), 10);
+	umem_free(held[4], 200);
+	held[4] = NULL;
+	umem_free_bulk(10, held, 200);
 	umem_cache_destroy(cache);
 }
 END_TEST
@@ -292,13 +298,37 @@ START_TEST(requests_fail_at_will)
 	ck_assert_uint_eq(
 	    umem_cache_alloc_bulk(cache, 10, held, UMEM_DEFAULT), 0);
 	ck_assert_int_eq(errno, ENOMEM);
-	ck_assert_uint_eq(
-	    umem_cache_alloc_bulk(cache, 10, held, UMEM_NOFAIL), 10);
-	umem_cache_free_bulk(cache, 10, held);
+	errno = 0;
+	ck_assert_uint_eq(umem_alloc_bulk(64, 10, held, UMEM_DEFAULT), 0);
+	ck_assert_int_eq(errno, ENOMEM);
+	ck_assert_uint_eq(umem_alloc_bulk(64, 10, held, UMEM_NOFAIL), 10);
+	umem_free_bulk(10, held, 64);
 	umem_setmtbf(0);
 	ck_assert_uint_eq(
 	    umem_cache_alloc_bulk(cache, 10, held, UMEM_DEFAULT), 10);
 	umem_cache_free_bulk(cache, 10, held);
+}
+END_TEST
+
+START_TEST(blocks_of_all_sizes_are_those_of_single_calls)
+{
+	static const size_t sizes[] = {
+	    1, 8, 100, 1000, 5000, 40000, 200000, 3 << 20};
+	size_t size = sizes[_i % 8];
+	size_t n = size > 100000 ? 8 : 64;
+
+	if (_i >= 8)
+		ck_assert_int_eq(umem_sample(4096), 0);
+	for (int round = 0; round < 3; round++) {
+		ck_assert_uint_eq(
+		    umem_alloc_bulk(size, n, held, UMEM_DEFAULT), n);
+		check_distinct(held, n, size);
+		umem_free(held[0], size);
+		held[0] = umem_alloc(size, UMEM_DEFAULT);
+		umem_free_bulk(n, held, size);
+	}
+	ck_assert_uint_eq(umem_alloc_bulk(0, 2, held, UMEM_DEFAULT), 2);
+	umem_free_bulk(2, held, 0);
 }
 END_TEST
 
@@ -309,6 +339,14 @@ START_TEST(a_second_free_in_one_array_is_misuse)
 	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 8, held, 0), 8);
 	held[6] = held[5];
 	umem_cache_free_bulk(cache, 8, held);
+}
+END_TEST
+
+START_TEST(a_block_of_another_size_is_misuse)
+{
+	ck_assert_uint_eq(umem_alloc_bulk(64, 8, held, 0), 8);
+	held[3] = umem_alloc(1000, 0);
+	umem_free_bulk(8, held, 64);
 }
 END_TEST
 
@@ -381,8 +419,12 @@ bulk_suite(void)
 	tcase_add_test(tcase, all_or_nothing);
 	tcase_add_test(tcase, nothing_is_held_while_the_nofail_callback_runs);
 	tcase_add_test(tcase, requests_fail_at_will);
+	tcase_add_loop_test(
+	    tcase, blocks_of_all_sizes_are_those_of_single_calls, 0, 16);
 	tcase_add_loop_test_raise_signal(
 	    tcase, a_second_free_in_one_array_is_misuse, SIGABRT, 0, 2);
+	tcase_add_test_raise_signal(
+	    tcase, a_block_of_another_size_is_misuse, SIGABRT);
 	tcase_add_test(tcase, no_object_has_two_owners);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -52,6 +52,12 @@ unsigned alloc_block_to_free(
     void *p, size_t size, unsigned kind, size_t *bytes, const char *api);
 
 /*
+ * Like umem_alloc(), but makes one attempt and ignores UMEM_NOFAIL and
+ * umem_setmtbf().  size is above 0.
+ */
+void *alloc_sized_once(size_t size);
+
+/*
  * Allocates for umem_alloc() and its relatives off the fast path, ignoring
  * umem_setmtbf().  Works like alloc_aligned() if align is not 0, otherwise like
  * alloc_zeroed() if zero is set, otherwise like alloc_slow().

@@ -33,6 +33,12 @@ sized_alloc_once(size_t size, size_t align, bool zero)
 	return p;
 }
 
+void *
+alloc_sized_once(size_t size)
+{
+	return sized_alloc_once(size, 0, false);
+}
+
 /*
  * A request for 0 bytes returns NULL, which is no failure, unless an option
  * asks for a block.

@@ -1,5 +1,5 @@
 /*
- * bulk.c - many objects by one call
+ * bulk.c - many objects or blocks by one call
  *
  * A single call costs a restartable section.  A bulk call owns the CPU's
  * header once (magazine/cpu.c) and copies whole magazines: those of the CPU,
@@ -11,8 +11,10 @@
  * before it returns, and before the nofail callback of the program runs,
  * because the callback may need that memory and may leave by longjmp().
  *
- * Where single calls do more than move an object (debugging, sampling, a memory
- * checker), a bulk call makes single calls.
+ * Blocks of umem_alloc_bulk() are blocks of umem_alloc(), so either may be
+ * freed by the other's function.  Where single calls do more than move an
+ * object (debugging, sampling, a memory checker), a bulk call makes single
+ * calls.
  */
 #include <errno.h>
 
@@ -126,16 +128,16 @@ bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 	size_t bytes =
 	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
 	uint64_t nrefused = load_relaxed(&cache->nrefused);
-	size_t got = 0;
+	size_t got = bulk_try_get(cache, n, objects, flags);
 
-	for (unsigned i = 0;; i++) {
-		got += bulk_try_get(cache, n - got, objects + got, flags);
+	for (unsigned i = 0; got < n; i++) {
 		/* A constructor that refuses is no want of memory. */
-		if (likely(got == n) ||
-		    load_relaxed(&cache->nrefused) != nrefused ||
-		    !update_reclaim(bytes, i, /* may_call */ true))
-			return got;
+		if (load_relaxed(&cache->nrefused) != nrefused ||
+		    !update_reclaim(bytes, i, /* may_call */ cache->class == 0))
+			break;
+		got += bulk_try_get(cache, n - got, objects + got, flags);
 	}
+	return got;
 }
 
 /* Counts n objects for samples; some may be replaced by samples. */
@@ -199,4 +201,115 @@ umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects)
 			if (objects[i] != NULL)
 				cache_tell_free(cache, objects[i]);
 	bulk_put(cache, n, objects, "umem_cache_free_bulk");
+}
+
+/* The cache to move blocks of this size by; NULL: single calls it is. */
+static umem_cache_t *
+bulk_cache_for_size(size_t size)
+{
+	unsigned class;
+
+	/* As for the section: not before the start, nor while requests fail. */
+	if (alloc_fast.units == 0 || sample_is_on() || debug.on || checker_on)
+		return NULL;
+	class = size == 0 ? 0 : size_class_of(size);
+	return class == 0 ? NULL : class_cache_of(class);
+}
+
+/* One by one; returns how many there were. */
+static size_t
+bulk_alloc_each_once(size_t size, size_t n, void **blocks)
+{
+	size_t got = 0;
+
+	while (got < n && (blocks[got] = alloc_sized_once(size)) != NULL)
+		got++;
+	return got;
+}
+
+static size_t
+bulk_alloc_each(size_t size, size_t n, void **blocks, int flags)
+{
+	size_t got;
+
+	if (mtbf_must_fail(flags, NULL, size))
+		return 0;
+	while ((got = bulk_alloc_each_once(size, n, blocks)) < n) {
+		umem_free_bulk(got, blocks, size);
+		if (!nofail_retry(flags))
+			return 0;
+	}
+	return n;
+}
+
+public size_t
+umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags)
+{
+	umem_cache_t *cache = bulk_cache_for_size(size);
+
+	if (cache != NULL)
+		return umem_cache_alloc_bulk(cache, n, blocks, flags);
+	if (size != 0)
+		return bulk_alloc_each(size, n, blocks, flags);
+	/* As umem_alloc(): no memory, and no failure. */
+	for (size_t i = 0; i < n; i++)
+		blocks[i] = umem_alloc(0, flags);
+	return n;
+}
+
+/*
+ * Blocks from the first on that are starts of chunks of the class, of which
+ * none equals one of the two before it.
+ */
+static size_t
+bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
+{
+	struct cpu_guard guard = page_map.divisor[class];
+	uintptr_t base = alloc_fast.base;
+	uintptr_t header_offset = class * sizeof(struct cpu_hot);
+	size_t units = alloc_fast.units;
+	const uint64_t *entries = alloc_fast.entry;
+	const void *last = NULL, *before_last = NULL;
+	size_t i;
+
+	umem_assert(class != 0 && class <= size_classes.n);
+	for (i = 0; i < n; i++) {
+		const void *p = blocks[i];
+		size_t unit = ((uintptr_t)p - base) >> HEAP_UNIT_SHIFT;
+		uint64_t entry;
+
+		if (unit >= units || p == last || p == before_last)
+			break;
+		entry = load_relaxed(&entries[unit]);
+		if (page_map_header_offset(entry) != header_offset ||
+		    page_map_chunk_offset(p, entry) * guard.magic >=
+			guard.bound)
+			break;
+		before_last = last;
+		last = p;
+	}
+	return i;
+}
+
+public void
+umem_free_bulk(size_t n, void *const *blocks, size_t size)
+{
+	umem_cache_t *cache = bulk_cache_for_size(size);
+
+	while (n > 0) {
+		size_t ngood = cache == NULL ? 0
+					     : bulk_count_of_class(
+						   blocks, n, cache->class);
+
+		/* A sample, NULL or misuse: the single call's matter. */
+		if (ngood != 0) {
+			bulk_put_distinct(
+			    cache, ngood, blocks, "umem_free_bulk");
+		} else {
+			umem_free(blocks[0], size);
+			ngood = 1;
+		}
+		blocks += ngood;
+		n -= ngood;
+	}
 }
