@@ -331,15 +331,16 @@ if [ "${1-}" = --job ]; then
 	    { chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"; }' EXIT
 	cd "$TMP" || exit
 	ulimit -S -c 0
-	# Some versions of this sanitizer cannot live with much randomness in
-	# addresses.  A child of fork() cannot join the threads of its parent.
+	# Some versions of the thread sanitizer cannot live with much randomness
+	# in addresses.  A child of fork() cannot join the threads of its
+	# parent, and starts threads of its own.
 	PLAIN=()
 	# There is no library of malloc() to preload, and memory of umem is no
 	# root of leaks.
 	[ -z "$SAN" ] || [ "$SAN" = undefined ] || unset SHIM
 	[ "$kind" = unit ] || export ASAN_OPTIONS=detect_leaks=0
 	if [ "$SAN" = thread ]; then
-		export TSAN_OPTIONS=report_thread_leaks=0
+		export TSAN_OPTIONS=report_thread_leaks=0:die_after_fork=0
 		! setarch -R true 2>/dev/null || PLAIN=(setarch -R)
 	fi
 	if [ "$kind" != unit ] && read -r tool < <(lacks "$1"); then

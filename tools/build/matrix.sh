@@ -11,13 +11,20 @@
 #			DEBUG=1: the assertions are on
 #	debug		the scripts with DEBUG=1, since the row "undefined" has
 #			the other tests
-#	address		the unit tests with SAN=address; "make SAN=address test"
-#			also runs the programs that link libumem
-#	thread		the unit tests with threads, with SAN=thread, in the
+#	address		the unit tests, and the programs that link libumem, with
+#			SAN=address.  The other programs run on the malloc() of
+#			umem, which is preloaded, but the sanitizer has its own;
+#			so does that of the next row
+#	thread		the unit tests and the programs that link libumem, of
+#			these the ones with threads, with SAN=thread, in the
 #			locked mode; the lists that threads follow without a
 #			lock have their tests here, among others in the suites
 #			grace, defer_order and typesafe
-#	clang		the unit tests of a build by clang
+#	clang		the unit tests, and the programs in FOLDERS below, of a
+#			build by clang (in Debian 12, clang 14), which may warn
+#			of nothing.  The programs of the other folders would
+#			take minutes; their scripts do not ask which compiler
+#			built the library
 #	lto		the unit tests of a build with -flto=auto
 #	warnings	a build without tests by gcc 14 and clang 19, which may
 #			warn of nothing, like the row "release" by this
@@ -31,6 +38,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
 ROWS='lint release undefined debug address thread clang lto warnings aarch64'
+FOLDERS='cxx malloc objects rcu threads'
 passed=0 failed=0 skipped=0 status=0
 table=
 output=$(mktemp)
@@ -42,8 +50,9 @@ run_row() {
 	release) make CFLAGS='-O2 -g -Werror' test ;;
 	undefined) make SAN=undefined DEBUG=1 test ;;
 	debug) make DEBUG=1 TESTS=scripts test ;;
-	address | thread) make "SAN=$1" unit-test ;;
-	clang) make CC=clang CXX=clang++ unit-test ;;
+	address | thread) make "SAN=$1" TESTS='unit programs' test ;;
+	clang) make CC=clang CXX=clang++ CFLAGS='-O2 -g -Werror' \
+	    FOLDERS="$FOLDERS" TESTS='unit programs' test ;;
 	lto) make B=build-lto CFLAGS='-O2 -g -flto=auto' all unit-test ;;
 	warnings) tools/build/warnings.sh build/warnings ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;

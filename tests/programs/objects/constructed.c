@@ -7,6 +7,7 @@
  * test link: umem
  * test modes: rseq own locked
  * test no stderr: .
+ * test not with: thread counts at most 64 locks that a thread holds
  */
 #include "tests/programs/check.h"
 

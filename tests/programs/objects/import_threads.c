@@ -10,6 +10,7 @@
  * test link: umem
  * test modes: rseq locked own
  * test no stderr: .
+ * test not with: thread reports the stores of a child after fork()
  */
 #include <sys/resource.h>
 #include <sys/stat.h>
