@@ -22,9 +22,8 @@
 #			grace, defer_order and typesafe
 #	clang		the unit tests, and the programs in FOLDERS below, of a
 #			build by clang (in Debian 12, clang 14), which may warn
-#			of nothing.  The programs of the other folders would
-#			take minutes; their scripts do not ask which compiler
-#			built the library
+#			of nothing.  The other folders, and the scripts, take
+#			minutes
 #	lto		the unit tests of a build with -flto=auto
 #	warnings	a build without tests by gcc 14 and clang 19, which may
 #			warn of nothing, like the row "release" by this

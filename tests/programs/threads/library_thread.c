@@ -217,7 +217,9 @@ time_to_end(void)
 	int ends[2];
 	pid_t pid;
 
-	check(pipe(ends) == 0 && (pid = fork()) >= 0);
+	check(pipe(ends) == 0);
+	pid = fork();
+	check(pid >= 0);
 	if (pid == 0) {
 		job(1);
 		began = now_ms();
