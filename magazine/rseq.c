@@ -19,6 +19,7 @@
 #include "magazine/rseq.h"
 #include "magazine/rseq_ops.h"
 #include "vmem/os.h"
+#include "vmem/syscall.h"
 
 #ifndef AT_RSEQ_FEATURE_SIZE
 #define AT_RSEQ_FEATURE_SIZE 27
@@ -63,8 +64,7 @@ libc_area(void)
 {
 	if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size == 0)
 		return NULL;
-	return (struct rseq_area *)((char *)__builtin_thread_pointer() +
-				    __rseq_offset);
+	return (struct rseq_area *)(thread_self() + (uintptr_t)__rseq_offset);
 }
 
 /*
@@ -122,15 +122,16 @@ register_own(void)
 static enum rseq_owner
 choose(enum rseq_owner wanted, struct rseq_area **area, const char **reason)
 {
+	const char *obstacle = rseq_obstacle();
+
 	*area = libc_area();
 	*reason = "";
 	if (wanted == RSEQ_NONE) {
 		*reason = "asked for by mode=locked";
 		return RSEQ_NONE;
 	}
-	if (wanted == RSEQ_LIBC && !rseq_kernel_is_reliable()) {
-		*reason = "Linux 6.19 to 7.0.13 does not abort preempted "
-			  "sections on aarch64";
+	if (wanted == RSEQ_LIBC && obstacle != NULL) {
+		*reason = obstacle;
 		return RSEQ_NONE;
 	}
 	if (wanted == RSEQ_LIBC && *area != NULL &&
@@ -156,7 +157,7 @@ rseq_start(
 	if (state->owner == RSEQ_NONE)
 		return;
 	state->by_mm_cid = os_auxv(AT_RSEQ_FEATURE_SIZE) >= FEATURE_MM_CID;
-	place->cs = (char *)&area->rseq_cs - (char *)__builtin_thread_pointer();
+	place->cs = (intptr_t)((uintptr_t)&area->rseq_cs - thread_self());
 	place->index = place->cs - RSEQ_CS +
 		       (state->by_mm_cid ? RSEQ_MM_CID : RSEQ_CPU_ID);
 }

@@ -54,7 +54,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define RSEQ_AT(offset) ((char *)__builtin_thread_pointer() + (offset))
 
 /*
- * Returns whether the kernel aborts the section of a preempted thread.
+ * Why the sections cannot be used unless the program asks for them, or NULL.
+ *
  * On aarch64, Linux 6.19 does so only if the thread continues on another CPU.
  * A thread that continues on the same CPU commits, although another thread may
  * have moved the top meanwhile, so two threads pop the same object.  The commit
@@ -65,16 +66,21 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
  * on the same CPU.  A distribution may have mended a kernel with an older
  * number; the library does not know that, and its user can ask for mode=own.
  */
-static inline bool
-rseq_kernel_is_reliable(void)
+static inline const char *
+rseq_obstacle(void)
 {
 	uint32_t version = os_kernel_version();
 
-	return version < OS_VERSION(6, 19, 0) ||
-	       version >= OS_VERSION(7, 0, 14);
+	return version < OS_VERSION(6, 19, 0) || version >= OS_VERSION(7, 0, 14)
+		   ? NULL
+		   : "Linux 6.19 to 7.0.13 does not abort preempted sections "
+		     "on aarch64";
 }
 
 /* clang-format off */
+#define RSEQ_SET(n) "mov %w[result], #" #n "\n\t"
+#define RSEQ_JUMP   "b "
+
 #define RSEQ_BEGIN							\
 	".pushsection __rseq_cs, \"aw\"\n\t"				\
 	".balign 32\n"							\
@@ -100,17 +106,17 @@ rseq_kernel_is_reliable(void)
 #define RSEQ_PUSH							\
 	"ldr %[word], [%[h], #16]\n\t"					\
 	"cmp %[t], %[word]\n\t"					\
-	"b.hs %l[missed]\n\t"						\
+	"b.hs " RSEQ_TO_MISSED "\n\t"					\
 	"ldr %[word], [%[t], #-8]\n\t"					\
 	"cmp %[word], %[object]\n\t"					\
-	"b.eq %l[missed]\n\t"						\
+	"b.eq " RSEQ_TO_MISSED "\n\t"					\
 	"ldr %[word], [%[t], #-16]\n\t"				\
 	"cmp %[word], %[object]\n\t"					\
-	"b.eq %l[missed]\n\t"						\
+	"b.eq " RSEQ_TO_MISSED "\n\t"					\
 	"ldr %w[word], [%[block], %[pushes]]\n\t"			\
 	"subs %w[word], %w[word], #1\n\t"				\
 	"str %w[word], [%[block], %[pushes]]\n\t"			\
-	"b.mi %l[missed]\n\t"						\
+	"b.mi " RSEQ_TO_MISSED "\n\t"					\
 	"str %[object], [%[t]], #8\n\t"				\
 	"str %[t], [%[h]]\n\t"
 
@@ -119,14 +125,14 @@ rseq_kernel_is_reliable(void)
 	".pushsection .text.unlikely, \"ax\"\n\t"			\
 	".inst 0xd428bc00\n"						\
 	"4:\n\t"							\
-	"b %l[aborted]\n\t"						\
+	"b " RSEQ_TO_ABORTED "\n\t"					\
 	".popsection\n\t"
 
 /* Outside the section: the sign of cpu_id does not change meanwhile. */
 #define RSEQ_IF_UNREGISTERED						\
 	"ldr %w[t], [%[cs], #-4]\n\t"					\
 	"cmp %w[t], #0\n\t"						\
-	"b.lt %l[unregistered]\n\t"
+	"b.lt " RSEQ_TO_UNREGISTERED "\n\t"
 
 static inline __attribute__((always_inline)) enum rseq_result
 rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
@@ -134,27 +140,25 @@ rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 	uintptr_t t, h, block;
 	void *popped, *next;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_HEADER
 	    "ldr %[object], [%[h], #8]\n\t"
 	    "cmp %[t], %[object]\n\t"
-	    "b.le %l[missed]\n\t"
+	    "b.le " RSEQ_TO_MISSED "\n\t"
 	    "ldr %[object], [%[t], #-8]!\n\t"
 	    "ldr %[next], [%[t], #-8]\n\t"
 	    "str %[t], [%[h]]\n\t"
 	    RSEQ_END
-	    "prfm pstl1keep, [%[next]]\n\t"
-	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
-	      [object] "=&r" (popped), [next] "=&r" (next)
-	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
-	      [at] "r" (at), [shift] "i" (CPU_BLOCK_SHIFT)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
+	    "prfm pstl1keep, [%[next]]\n\t",
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+		[object] "=&r" (popped), [next] "=&r" (next)),
+	    RSEQ_OPERANDS([cs] "r" (RSEQ_AT(place->cs)),
+		[index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
+		[at] "r" (at), [shift] "i" (CPU_BLOCK_SHIFT)));
 	*object = popped;
-	RSEQ_RESULTS
+	RSEQ_RESULTS;
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
@@ -162,21 +166,19 @@ rseq_push(const struct rseq_place *place, uintptr_t at, void *object)
 {
 	uintptr_t t, h, block, word;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_HEADER
 	    RSEQ_PUSH
-	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
-	      [word] "=&r" (word)
-	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
-	      [at] "r" (at), [object] "r" (object),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
-	RSEQ_RESULTS
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+		[word] "=&r" (word)),
+	    RSEQ_OPERANDS([cs] "r" (RSEQ_AT(place->cs)),
+		[index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
+		[at] "r" (at), [object] "r" (object),
+		[shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)));
+	RSEQ_RESULTS;
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
@@ -185,7 +187,7 @@ rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
 {
 	uintptr_t t, h, block, word;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_HEADER
@@ -193,18 +195,16 @@ rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
 	    "mul %w[x], %w[x], %w[word]\n\t"
 	    "ldr %w[word], [%[h], #28]\n\t"
 	    "cmp %w[x], %w[word]\n\t"
-	    "b.hs %l[missed]\n\t"
+	    "b.hs " RSEQ_TO_MISSED "\n\t"
 	    RSEQ_PUSH
-	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
-	      [word] "=&r" (word), [x] "+&r" (x)
-	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
-	      [at] "r" (at), [object] "r" (object),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
-	RSEQ_RESULTS
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+		[word] "=&r" (word), [x] "+&r" (x)),
+	    RSEQ_OPERANDS([cs] "r" (RSEQ_AT(place->cs)),
+		[index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
+		[at] "r" (at), [object] "r" (object),
+		[shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)));
+	RSEQ_RESULTS;
 }
 
 /* Copy n words from the last to the first; %[i] is n and counts down to 0. */
@@ -221,29 +221,27 @@ rseq_pop_many(const struct rseq_place *place, uintptr_t at, void **objects,
 {
 	uintptr_t t, h, block, word, i;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_HEADER
 	    "ldr %[word], [%[h], #8]\n\t"
 	    "cmp %[t], %[word]\n\t"
-	    "b.le %l[missed]\n\t"
+	    "b.le " RSEQ_TO_MISSED "\n\t"
 	    "sub %[t], %[t], %[n], lsl #3\n\t"
 	    "cmp %[t], %[word]\n\t"
-	    "b.lt %l[missed]\n\t"
+	    "b.lt " RSEQ_TO_MISSED "\n\t"
 	    "mov %[i], %[n]\n\t"
 	    RSEQ_COPY("%[t]", "%[objects]")
 	    "str %[t], [%[h]]\n\t"
-	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
-	      [word] "=&r" (word), [i] "=&r" (i)
-	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
-	      [at] "r" (at), [objects] "r" (objects), [n] "r" (n),
-	      [shift] "i" (CPU_BLOCK_SHIFT)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
-	RSEQ_RESULTS
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+		[word] "=&r" (word), [i] "=&r" (i)),
+	    RSEQ_OPERANDS([cs] "r" (RSEQ_AT(place->cs)),
+		[index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
+		[at] "r" (at), [objects] "r" (objects), [n] "r" (n),
+		[shift] "i" (CPU_BLOCK_SHIFT)));
+	RSEQ_RESULTS;
 }
 
 static inline enum rseq_result
@@ -252,41 +250,39 @@ rseq_push_many(const struct rseq_place *place, uintptr_t at,
 {
 	uintptr_t t, h, block, word, i;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_HEADER
 	    "ldr %[word], [%[h], #16]\n\t"
 	    "cmp %[t], %[word]\n\t"
-	    "b.hs %l[missed]\n\t"
+	    "b.hs " RSEQ_TO_MISSED "\n\t"
 	    "add %[i], %[t], %[n], lsl #3\n\t"
 	    "cmp %[i], %[word]\n\t"
-	    "b.hi %l[missed]\n\t"
+	    "b.hi " RSEQ_TO_MISSED "\n\t"
 	    "ldr %[i], [%[objects]]\n\t"
 	    "ldr %[word], [%[t], #-8]\n\t"
 	    "cmp %[word], %[i]\n\t"
-	    "b.eq %l[missed]\n\t"
+	    "b.eq " RSEQ_TO_MISSED "\n\t"
 	    "ldr %[word], [%[t], #-16]\n\t"
 	    "cmp %[word], %[i]\n\t"
-	    "b.eq %l[missed]\n\t"
+	    "b.eq " RSEQ_TO_MISSED "\n\t"
 	    "ldr %w[word], [%[block], %[pushes]]\n\t"
 	    "subs %w[word], %w[word], %w[n]\n\t"
 	    "str %w[word], [%[block], %[pushes]]\n\t"
-	    "b.mi %l[missed]\n\t"
+	    "b.mi " RSEQ_TO_MISSED "\n\t"
 	    "mov %[i], %[n]\n\t"
 	    RSEQ_COPY("%[objects]", "%[t]")
 	    "add %[t], %[t], %[n], lsl #3\n\t"
 	    "str %[t], [%[h]]\n\t"
-	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
-	      [word] "=&r" (word), [i] "=&r" (i)
-	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
-	      [at] "r" (at), [objects] "r" (objects), [n] "r" (n),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
-	RSEQ_RESULTS
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+		[word] "=&r" (word), [i] "=&r" (i)),
+	    RSEQ_OPERANDS([cs] "r" (RSEQ_AT(place->cs)),
+		[index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
+		[at] "r" (at), [objects] "r" (objects), [n] "r" (n),
+		[shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)));
+	RSEQ_RESULTS;
 }
 
 static inline enum rseq_result
@@ -295,23 +291,21 @@ rseq_claim(const struct rseq_place *place, struct cpu_hot *h, unsigned cpu,
 {
 	uintptr_t t, old;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    "ldr %w[t], [%[index]]\n\t"
 	    "cmp %w[t], %w[cpu]\n\t"
-	    "b.ne %l[missed]\n\t"
+	    "b.ne " RSEQ_TO_MISSED "\n\t"
 	    "ldr %[old], [%[h]]\n\t"
 	    "str %[claimed], [%[h]]\n\t"
-	    RSEQ_END
-	    : [t] "=&r" (t), [old] "=&r" (old)
-	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [h] "r" (h),
-	      [cpu] "r" (cpu), [claimed] "r" (CPU_CLAIMED)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [old] "=&r" (old)),
+	    RSEQ_OPERANDS([cs] "r" (RSEQ_AT(place->cs)),
+		[index] "r" (RSEQ_AT(place->index)), [h] "r" (h),
+		[cpu] "r" (cpu), [claimed] "r" (CPU_CLAIMED)));
 	*top = old;
-	RSEQ_RESULTS
+	RSEQ_RESULTS;
 }
 /* clang-format on */
 

@@ -37,13 +37,16 @@
 #define RSEQ_SIGNATURE 0x53053053
 
 /* Every kernel with rseq aborts the sections of a preempted thread. */
-static inline bool
-rseq_kernel_is_reliable(void)
+static inline const char *
+rseq_obstacle(void)
 {
-	return true;
+	return NULL;
 }
 
 /* clang-format off */
+#define RSEQ_SET(n) "movl $" #n ", %k[result]\n\t"
+#define RSEQ_JUMP   "jmp "
+
 #define RSEQ_BEGIN							\
 	".pushsection __rseq_cs, \"aw\"\n\t"				\
 	".balign 32\n"							\
@@ -67,14 +70,14 @@ rseq_kernel_is_reliable(void)
 #define RSEQ_PUSH							\
 	"movq (%[h],%[at]), %[t]\n\t"					\
 	"cmpq 16(%[h],%[at]), %[t]\n\t"				\
-	"jae %l[missed]\n\t"						\
+	"jae " RSEQ_TO_MISSED "\n\t"					\
 	"movq %[object], (%[t])\n\t"					\
 	"cmpq %[object], -8(%[t])\n\t"					\
-	"je %l[missed]\n\t"						\
+	"je " RSEQ_TO_MISSED "\n\t"					\
 	"cmpq %[object], -16(%[t])\n\t"				\
-	"je %l[missed]\n\t"						\
+	"je " RSEQ_TO_MISSED "\n\t"					\
 	"subl $1, %c[pushes](%[h])\n\t"					\
-	"js %l[missed]\n\t"						\
+	"js " RSEQ_TO_MISSED "\n\t"					\
 	"addq $8, %[t]\n\t"						\
 	"movq %[t], (%[h],%[at])\n\t"
 
@@ -84,13 +87,13 @@ rseq_kernel_is_reliable(void)
 	".byte 0x0f, 0xb9, 0x3d\n\t"					\
 	".long 0x53053053\n"						\
 	"4:\n\t"							\
-	"jmp %l[aborted]\n\t"						\
+	"jmp " RSEQ_TO_ABORTED "\n\t"					\
 	".popsection\n\t"
 
 /* Outside the section: the sign of cpu_id does not change meanwhile. */
 #define RSEQ_IF_UNREGISTERED						\
 	"cmpl $0, %%fs:-4(%[cs])\n\t"					\
-	"js %l[unregistered]\n\t"
+	"js " RSEQ_TO_UNREGISTERED "\n\t"
 
 static inline __attribute__((always_inline)) enum rseq_result
 rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
@@ -98,27 +101,25 @@ rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 	uintptr_t t, h = (uintptr_t)place->index;
 	void *popped, *next;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_BLOCK
 	    "movq (%[h],%[at]), %[t]\n\t"
 	    "cmpq 8(%[h],%[at]), %[t]\n\t"
-	    "jle %l[missed]\n\t"
+	    "jle " RSEQ_TO_MISSED "\n\t"
 	    "movq -8(%[t]), %[object]\n\t"
 	    "movq -16(%[t]), %[next]\n\t"
 	    "subq $8, %[t]\n\t"
 	    "movq %[t], (%[h],%[at])\n\t"
 	    RSEQ_END
-	    "prefetchw (%[next])\n\t"
-	    : [t] "=&r" (t), [h] "+&r" (h), [object] "=&a" (popped),
-	      [next] "=&r" (next)
-	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
-	      [shift] "i" (CPU_BLOCK_SHIFT)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
+	    "prefetchw (%[next])\n\t",
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "+&r" (h),
+		[object] "=&a" (popped), [next] "=&r" (next)),
+	    RSEQ_OPERANDS([cs] "r" (place->cs), [base] "m" (place->base),
+		[at] "r" (at), [shift] "i" (CPU_BLOCK_SHIFT)));
 	*object = popped;
-	RSEQ_RESULTS
+	RSEQ_RESULTS;
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
@@ -126,19 +127,17 @@ rseq_push(const struct rseq_place *place, uintptr_t at, void *object)
 {
 	uintptr_t t, h = (uintptr_t)place->index;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_BLOCK
 	    RSEQ_PUSH
-	    RSEQ_END
-	    : [t] "=&r" (t), [h] "+&r" (h)
-	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
-	      [object] "r" (object), [shift] "i" (CPU_BLOCK_SHIFT),
-	      [pushes] "i" (CPU_PUSHES_AT)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
-	RSEQ_RESULTS
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "+&r" (h)),
+	    RSEQ_OPERANDS([cs] "r" (place->cs), [base] "m" (place->base),
+		[at] "r" (at), [object] "r" (object),
+		[shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)));
+	RSEQ_RESULTS;
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
@@ -147,22 +146,20 @@ rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
 {
 	uintptr_t t, h = (uintptr_t)place->index;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_BLOCK
 	    "imull 24(%[h],%[at]), %[x]\n\t"
 	    "cmpl 28(%[h],%[at]), %[x]\n\t"
-	    "jae %l[missed]\n\t"
+	    "jae " RSEQ_TO_MISSED "\n\t"
 	    RSEQ_PUSH
-	    RSEQ_END
-	    : [t] "=&r" (t), [h] "+&r" (h), [x] "+&r" (x)
-	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
-	      [object] "r" (object), [shift] "i" (CPU_BLOCK_SHIFT),
-	      [pushes] "i" (CPU_PUSHES_AT)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
-	RSEQ_RESULTS
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "+&r" (h), [x] "+&r" (x)),
+	    RSEQ_OPERANDS([cs] "r" (place->cs), [base] "m" (place->base),
+		[at] "r" (at), [object] "r" (object),
+		[shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)));
+	RSEQ_RESULTS;
 }
 
 /*
@@ -189,30 +186,30 @@ rseq_pop_many(const struct rseq_place *place, uintptr_t at, void **objects,
 {
 	uintptr_t t, word, i, h = (uintptr_t)place->index;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_BLOCK
 	    "movq (%[h],%[at]), %[t]\n\t"
 	    "movq 8(%[h],%[at]), %[word]\n\t"
 	    "cmpq %[word], %[t]\n\t"
-	    "jle %l[missed]\n\t"
+	    "jle " RSEQ_TO_MISSED "\n\t"
 	    "movq %[n], %[i]\n\t"
 	    "shlq $3, %[i]\n\t"
 	    "subq %[i], %[t]\n\t"
 	    "cmpq %[word], %[t]\n\t"
-	    "jl %l[missed]\n\t"
+	    "jl " RSEQ_TO_MISSED "\n\t"
 	    "shrq $3, %[i]\n\t"
 	    RSEQ_COPY("%[t]", "%[objects]")
 	    "movq %[t], (%[h],%[at])\n\t"
-	    RSEQ_END
-	    : [t] "=&r" (t), [h] "+&r" (h), [word] "=&r" (word), [i] "=&r" (i)
-	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
-	      [objects] "r" (objects), [n] "r" (n),
-	      [shift] "i" (CPU_BLOCK_SHIFT)
-	    : "memory", "cc", "xmm0"
-	    : missed, aborted, unregistered);
-	RSEQ_RESULTS
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "+&r" (h), [word] "=&r" (word),
+		[i] "=&r" (i)),
+	    RSEQ_OPERANDS([cs] "r" (place->cs), [base] "m" (place->base),
+		[at] "r" (at), [objects] "r" (objects), [n] "r" (n),
+		[shift] "i" (CPU_BLOCK_SHIFT)),
+	    "xmm0");
+	RSEQ_RESULTS;
 }
 
 static inline enum rseq_result
@@ -221,36 +218,36 @@ rseq_push_many(const struct rseq_place *place, uintptr_t at,
 {
 	uintptr_t t, word, i, h = (uintptr_t)place->index;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_BLOCK
 	    "movq (%[h],%[at]), %[t]\n\t"
 	    "movq 16(%[h],%[at]), %[word]\n\t"
 	    "cmpq %[word], %[t]\n\t"
-	    "jae %l[missed]\n\t"
+	    "jae " RSEQ_TO_MISSED "\n\t"
 	    "leaq (%[t],%[n],8), %[i]\n\t"
 	    "cmpq %[word], %[i]\n\t"
-	    "ja %l[missed]\n\t"
+	    "ja " RSEQ_TO_MISSED "\n\t"
 	    "movq (%[objects]), %[word]\n\t"
 	    "cmpq %[word], -8(%[t])\n\t"
-	    "je %l[missed]\n\t"
+	    "je " RSEQ_TO_MISSED "\n\t"
 	    "cmpq %[word], -16(%[t])\n\t"
-	    "je %l[missed]\n\t"
+	    "je " RSEQ_TO_MISSED "\n\t"
 	    "subl %k[n], %c[pushes](%[h])\n\t"
-	    "js %l[missed]\n\t"
+	    "js " RSEQ_TO_MISSED "\n\t"
 	    "movq %[n], %[i]\n\t"
 	    RSEQ_COPY("%[objects]", "%[t]")
 	    "leaq (%[t],%[n],8), %[t]\n\t"
 	    "movq %[t], (%[h],%[at])\n\t"
-	    RSEQ_END
-	    : [t] "=&r" (t), [h] "+&r" (h), [word] "=&r" (word), [i] "=&r" (i)
-	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
-	      [objects] "r" (objects), [n] "r" (n),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)
-	    : "memory", "cc", "xmm0"
-	    : missed, aborted, unregistered);
-	RSEQ_RESULTS
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [h] "+&r" (h), [word] "=&r" (word),
+		[i] "=&r" (i)),
+	    RSEQ_OPERANDS([cs] "r" (place->cs), [base] "m" (place->base),
+		[at] "r" (at), [objects] "r" (objects), [n] "r" (n),
+		[shift] "i" (CPU_BLOCK_SHIFT), [pushes] "i" (CPU_PUSHES_AT)),
+	    "xmm0");
+	RSEQ_RESULTS;
 }
 
 static inline enum rseq_result
@@ -259,21 +256,19 @@ rseq_claim(const struct rseq_place *place, struct cpu_hot *h, unsigned cpu,
 {
 	uintptr_t t, old;
 
-	__asm__ volatile goto(
+	RSEQ_ASM(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    "cmpl %[cpu], %%fs:(%[index])\n\t"
-	    "jne %l[missed]\n\t"
+	    "jne " RSEQ_TO_MISSED "\n\t"
 	    "movq (%[h]), %[old]\n\t"
 	    "movq %[claimed], (%[h])\n\t"
-	    RSEQ_END
-	    : [t] "=&r" (t), [old] "=&r" (old)
-	    : [cs] "r" (place->cs), [index] "r" (place->index),
-	      [h] "r" (h), [cpu] "r" (cpu), [claimed] "r" (CPU_CLAIMED)
-	    : "memory", "cc"
-	    : missed, aborted, unregistered);
+	    RSEQ_END,
+	    RSEQ_OPERANDS([t] "=&r" (t), [old] "=&r" (old)),
+	    RSEQ_OPERANDS([cs] "r" (place->cs), [index] "r" (place->index),
+		[h] "r" (h), [cpu] "r" (cpu), [claimed] "r" (CPU_CLAIMED)));
 	*top = old;
-	RSEQ_RESULTS
+	RSEQ_RESULTS;
 }
 /* clang-format on */
 

@@ -29,6 +29,6 @@ static struct description description
 };
 
 /* Defined by the linker: the end of this file's data. */
-extern char image_end[0] __asm__("_end") __attribute__((visibility("hidden")));
+extern char _end[0] __attribute__((visibility("hidden")));
 
 DESCRIBE(DESCRIBED_IMAGE);

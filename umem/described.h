@@ -45,7 +45,7 @@
 	M(OPTION_TARGET_SIZE, option_variable_at, option_variable_at, bytes)
 
 /* describe.c */
-#define DESCRIBED_IMAGE(M, V, C, B) V(IMAGE_END, image_end)
+#define DESCRIBED_IMAGE(M, V, C, B) V(IMAGE_END, _end)
 
 /* All entries. */
 #define DESCRIBED_ALL(M, V, C, B)                                              \

@@ -53,40 +53,40 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
  * variables are known to option_targets alone.
  */
 #define OPTION_TARGETS(T)                                                      \
-	T(ALLOC_ZERO_BYTES, alloc_zero_bytes)                                  \
-	T(CACHE_USE_MAGAZINES, cache_use_magazines)                            \
-	T(CONCURRENCY, options.concurrency)                                    \
-	T(CONFINED, options.confined)                                          \
-	T(DEBUG_CHECKNULL, debug.checknull)                                    \
-	T(DEBUG_CONTENTS_BYTES, debug.contents_bytes)                          \
-	T(DEBUG_HARDENED, debug.hardened)                                      \
-	T(DEBUG_NFRAMES, debug.nframes)                                        \
-	T(DEBUG_NOABORT, debug.noabort)                                        \
-	T(DEBUG_VERIFY_MAX, debug.verify_max)                                  \
-	T(DEFER_BUDGET, defer_budget)                                          \
-	T(DEFER_DELAY_NS, defer_delay_ns)                                      \
-	T(HEAP_LIMITS_HARD, heap_limits.hard)                                  \
-	T(HEAP_LIMITS_SOFT, heap_limits.soft)                                  \
-	T(HELP, options.help)                                                  \
-	T(HUGE_USE, huge_use)                                                  \
-	T(LOG_CONTENTS, log_bytes_wanted[LOG_CONTENTS])                        \
-	T(LOG_FAIL, log_bytes_wanted[LOG_FAIL])                                \
-	T(LOG_SLAB, log_bytes_wanted[LOG_SLAB])                                \
-	T(LOG_TRANSACTION, log_bytes_wanted[LOG_TRANSACTION])                  \
-	T(MAGAZINE_BYTES_MAX, magazine_bytes_most)                             \
-	T(MAGAZINE_DEPOT_MAX, magazine_depot_most)                             \
-	T(MAGAZINE_DEPOT_SHARDS, magazine_depot_shards)                        \
-	T(MESSAGE_LOG, message_log)                                            \
-	T(MODE, options.mode)                                                  \
-	T(MTBF_INTERVAL, mtbf_interval)                                        \
-	T(POLICY, options.policy)                                              \
-	T(SAMPLE_WANTED, sample_wanted)                                        \
-	T(STATS_PATH, stats_path)                                              \
-	T(UPDATE_INTERVAL_NS, update_interval_ns)                              \
-	T(UPDATE_THREAD_WANTED, update_thread_wanted)                          \
-	T(VERBOSE, options.verbose)
+	T(ALLOC_ZERO_BYTES, alloc_zero_bytes, )                                \
+	T(CACHE_USE_MAGAZINES, cache_use_magazines, )                          \
+	T(CONCURRENCY, options, .concurrency)                                  \
+	T(CONFINED, options, .confined)                                        \
+	T(DEBUG_CHECKNULL, debug, .checknull)                                  \
+	T(DEBUG_CONTENTS_BYTES, debug, .contents_bytes)                        \
+	T(DEBUG_HARDENED, debug, .hardened)                                    \
+	T(DEBUG_NFRAMES, debug, .nframes)                                      \
+	T(DEBUG_NOABORT, debug, .noabort)                                      \
+	T(DEBUG_VERIFY_MAX, debug, .verify_max)                                \
+	T(DEFER_BUDGET, defer_budget, )                                        \
+	T(DEFER_DELAY_NS, defer_delay_ns, )                                    \
+	T(HEAP_LIMITS_HARD, heap_limits, .hard)                                \
+	T(HEAP_LIMITS_SOFT, heap_limits, .soft)                                \
+	T(HELP, options, .help)                                                \
+	T(HUGE_USE, huge_use, )                                                \
+	T(LOG_CONTENTS, log_bytes_wanted, [LOG_CONTENTS])                      \
+	T(LOG_FAIL, log_bytes_wanted, [LOG_FAIL])                              \
+	T(LOG_SLAB, log_bytes_wanted, [LOG_SLAB])                              \
+	T(LOG_TRANSACTION, log_bytes_wanted, [LOG_TRANSACTION])                \
+	T(MAGAZINE_BYTES_MAX, magazine_bytes_most, )                           \
+	T(MAGAZINE_DEPOT_MAX, magazine_depot_most, )                           \
+	T(MAGAZINE_DEPOT_SHARDS, magazine_depot_shards, )                      \
+	T(MESSAGE_LOG, message_log, )                                          \
+	T(MODE, options, .mode)                                                \
+	T(MTBF_INTERVAL, mtbf_interval, )                                      \
+	T(POLICY, options, .policy)                                            \
+	T(SAMPLE_WANTED, sample_wanted, )                                      \
+	T(STATS_PATH, stats_path, )                                            \
+	T(UPDATE_INTERVAL_NS, update_interval_ns, )                            \
+	T(UPDATE_THREAD_WANTED, update_thread_wanted, )                        \
+	T(VERBOSE, options, .verbose)
 
-#define TARGET_NUMBER(id, variable) TARGET_##id,
+#define TARGET_NUMBER(id, base, member) TARGET_##id,
 enum {
 	TARGET_NONE,
 	OPTION_TARGETS(TARGET_NUMBER) TARGETS
@@ -435,14 +435,15 @@ extern hidden const struct option_variable_at {
 	uint64_t bytes;
 } option_targets[TARGETS];
 
-#define TARGET_AT(id, variable)                                                \
+#define TARGET_AT(id, base, member)                                            \
 	__asm__ volatile(".pushsection .rodata.option_targets\n\t"             \
 			 ".org option_targets + 16 * %c0\n"                    \
-			 "0:\t.quad %c1 - 0b, %c2\n\t"                         \
+			 "0:\t.quad " #base " + %c1 - 0b, %c2\n\t"             \
 			 ".popsection"                                         \
 			 :                                                     \
-			 : LINK_NUMBER(TARGET_##id), LINK_ADDRESS(variable),   \
-			 LINK_NUMBER(sizeof(variable)));
+			 : "i"(TARGET_##id),                                   \
+			 "i"((char *)&(base member) - (char *)&(base)),        \
+			 "i"(sizeof(base member)));
 
 static __attribute__((used)) cold_path void
 option_targets_define(void)

@@ -15,34 +15,20 @@
 #include "vmem/base.h"
 #include "vmem/description.h"
 
-/*
- * Operands of asm statements: the address of a variable of the library, from
- * which the assembler may subtract another, and a number.  For the address, gcc
- * has the constraint i on x86-64 and S on aarch64.
- */
-#ifdef __clang__
-#define LINK_ADDRESS(variable) "i"(&(variable))
-#define LINK_NUMBER(number)    "i"(number)
-#else
-#define LINK_ADDRESS(variable) "i,S"(&(variable))
-#define LINK_NUMBER(number)    "i,i"(number)
-#endif
-
 #define DESCRIBE_MEMBER(id, label, type, member)                               \
 	{#label "." #member, offsetof(struct type, member),                    \
 	    sizeof(((struct type *)0)->member)},
 #define DESCRIBE_CONSTANT(constant)     {"=" #constant, (uint64_t)(constant), 8},
 #define DESCRIBE_BYTES(id, label, type) {"=" #label, sizeof(struct type), 8},
 #define DESCRIBE_VARIABLE(id, variable)                                        \
-	__asm__ volatile(                                                      \
-	    ".pushsection umem_describe, \"aw\"\n\t"                           \
-	    ".balign 64\n"                                                     \
-	    "0:\t.ascii \"&" #variable "\"\n\t"                                \
-	    ".org 0b + 48\n\t"                                                 \
-	    ".quad %c0 - 0b, %c1\n\t"                                          \
-	    ".popsection"                                                      \
-	    :                                                                  \
-	    : LINK_ADDRESS(variable), LINK_NUMBER(sizeof(variable)));
+	__asm__ volatile(".pushsection umem_describe, \"aw\"\n\t"              \
+			 ".balign 64\n"                                        \
+			 "0:\t.ascii \"&" #variable "\"\n\t"                   \
+			 ".org 0b + 48\n\t"                                    \
+			 ".quad " #variable " - 0b, %c0\n\t"                   \
+			 ".popsection"                                         \
+			 :                                                     \
+			 : "i"(sizeof(variable)), "r"(&(variable)));
 
 #define DESCRIBE_NO_MEMBER(id, label, type, member)
 #define DESCRIBE_NO_VARIABLE(id, variable)
@@ -53,7 +39,10 @@
 #define DESCRIBE_SECTION                                                       \
 	__attribute__((section("umem_describe"), used, aligned(64)))
 
-/* The function is never called; it gives the assembler its operands. */
+/*
+ * The function is never called.  It gives the assembler the sizes, and the
+ * compiler a use of the variables, which the assembler finds by their names.
+ */
 #define DESCRIBE(list)                                                         \
 	static struct describe_entry described[] DESCRIBE_SECTION = {          \
 	    list(DESCRIBE_MEMBER, DESCRIBE_NO_VARIABLE, DESCRIBE_CONSTANT,     \

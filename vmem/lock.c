@@ -228,14 +228,13 @@ am_forking(void)
 {
 	uintptr_t who = load_relaxed(&forking);
 
-	return unlikely(who != 0) &&
-	       who == (uintptr_t)__builtin_thread_pointer();
+	return unlikely(who != 0) && who == thread_self();
 }
 
 void
 lock_fork_begin(void)
 {
-	store_relaxed(&forking, (uintptr_t)__builtin_thread_pointer());
+	store_relaxed(&forking, thread_self());
 }
 
 void

@@ -58,6 +58,10 @@
 #include "vmem/syscall.h"
 #include "vmem/vdso.h"
 
+/* Numbers that the headers of some libcs lack, which name them without "_". */
+#define MADV_POPULATE_WRITE_      23
+#define MADV_DONTNEED_LOCKED_     24
+#define MREMAP_DONTUNMAP_         4
 #define PR_SET_VMA_               0x53564d41
 #define PR_SET_VMA_ANON_NAME_     0
 #define SYS_rseq_flags_unregister 1
@@ -441,7 +445,7 @@ os_purge(void *at, size_t bytes)
 	/* Functions that replace madvise() know this advice only. */
 	error = take_pages(at, bytes, MADV_DONTNEED);
 	if (error == -EINVAL && forced)
-		error = take_pages(at, bytes, MADV_DONTNEED_LOCKED);
+		error = take_pages(at, bytes, MADV_DONTNEED_LOCKED_);
 	if (error == 0)
 		purge_accepted(pause);
 	else
@@ -468,7 +472,7 @@ os_move(void *to, void *via, void *from, size_t bytes)
 	if (!os_may_purge() || !request_count())
 		return false;
 	long at = syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
-	    MREMAP_MAYMOVE | MREMAP_DONTUNMAP, (long)via, 0);
+	    MREMAP_MAYMOVE | MREMAP_DONTUNMAP_, (long)via, 0);
 
 	if (is_error(at))
 		return false;
@@ -625,7 +629,8 @@ os_huge(void *at, size_t bytes, bool wanted)
 void
 os_populate(void *at, size_t bytes)
 {
-	kernel_call(SYS_madvise, (long)at, (long)bytes, MADV_POPULATE_WRITE, 0);
+	kernel_call(
+	    SYS_madvise, (long)at, (long)bytes, MADV_POPULATE_WRITE_, 0);
 }
 
 _Static_assert(RLIM_INFINITY == SIZE_MAX, "no limit is SIZE_MAX bytes");

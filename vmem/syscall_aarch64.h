@@ -44,6 +44,13 @@ context_access(const void *context)
 	return OS_FAULT_UNKNOWN;
 }
 
+/* The address of the thread's control block; other threads have others. */
+static inline uintptr_t
+thread_self(void)
+{
+	return (uintptr_t)__builtin_thread_pointer();
+}
+
 /* Tell the CPU that the caller is in a spin loop. */
 static inline void
 cpu_relax(void)

@@ -44,6 +44,16 @@ context_access(const void *context)
 						 : OS_FAULT_READ;
 }
 
+/* The address of the thread's control block; other threads have others. */
+static inline uintptr_t
+thread_self(void)
+{
+	uintptr_t pointer;
+
+	__asm__("movq %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+}
+
 /* Tell the CPU that the caller is in a spin loop. */
 static inline void
 cpu_relax(void)

@@ -88,13 +88,14 @@ done
 # One file makes the system calls; waiting on a futex is behind os.h too.
 memory='mmap|mmap64|munmap|mremap|madvise|mprotect|brk|sbrk|mincore|mlock'
 only "(^|[^_[:alnum:]])($memory|membarrier|syscall)[[:space:]]*\\(" \
-    'only vmem/os.c asks the kernel' vmem/os.c
+    'only vmem/os.c asks the kernel' vmem/os.c vmem/syscall_generic.h
 # umem/malloc/thread.c defines the name.
 only '(^|[^_[:alnum:]])prctl[[:space:]]*\(' \
     'only vmem/os.c asks the kernel' vmem/os.c umem/malloc/thread.c
 only 'SYS_[a-z]|__NR_|syscall6[[:space:]]*\(' \
     'only vmem/os.c asks the kernel' \
-    vmem/os.c vmem/syscall_x86_64.h vmem/syscall_aarch64.h
+    vmem/os.c vmem/syscall_x86_64.h vmem/syscall_aarch64.h \
+    vmem/syscall_generic.h
 
 # Two files define the names of the C library.
 names='malloc|calloc|realloc|free|cfree|memalign|aligned_alloc|posix_memalign'
@@ -123,13 +124,12 @@ only '(^|[^_[:alnum:]])(dlsym|dlopen|backtrace)[[:space:]]*\(' \
     'looks up names or stacks through libraries' umem/malloc/operators.c \
     umem/malloc/thread.c umem/malloc/dlopen.c umem/malloc/dlopen.h
 
-# An architecture is a file: #if only where those files are chosen.
-for file in $library; do
-	if code "$file" | grep -qE '__(x86_64|aarch64)__' &&
-	    ! code "$file" | grep -q 'include.*_x86_64\.h'; then
-		echo 1 | breach "$file" 'an architecture is a file, not an #if'
-	fi
-done
+# An architecture is a file, and one header chooses it.  What one libc has and
+# another lacks is asked for by its own name.
+only '__(x86_64|aarch64|riscv|powerpc64|s390x|loongarch64)__' \
+    'only vmem/arch.h knows architectures' vmem/arch.h
+only '__GLIBC|__musl|gnu_get_libc_version' \
+    'asks which libc there is, not what it has'
 
 if [ -s "$breaches" ]; then
 	sort -u "$breaches" >&2

@@ -27,6 +27,7 @@
 #include "vmem/lock.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/syscall.h"
 
 int umem_state;
 
@@ -52,8 +53,7 @@ bootstrap_is_active(void)
 	if (likely(load_acquire(&umem_state) == UMEM_READY))
 		return false;
 	return relocated != (void *)&relocated ||
-	       load_relaxed(&starting_thread) ==
-		   (uintptr_t)__builtin_thread_pointer();
+	       load_relaxed(&starting_thread) == thread_self();
 }
 
 /* Stores the size of each block in the 16 bytes before it. */
@@ -124,7 +124,7 @@ start_locked(void)
 	umem_assert(umem_state == 0 || umem_state == UMEM_READY);
 	if (umem_state == UMEM_READY)
 		return false;
-	store_relaxed(&starting_thread, (uintptr_t)__builtin_thread_pointer());
+	store_relaxed(&starting_thread, thread_self());
 	/* After the store, because madvise() may be a program's function. */
 	if (nsteps_done == 0)
 		variables_populate();
@@ -148,8 +148,7 @@ umem_start(void)
 	 * A function that the start calls has called the library; see
 	 * bootstrap_is_active().
 	 */
-	if (load_relaxed(&starting_thread) ==
-	    (uintptr_t)__builtin_thread_pointer())
+	if (load_relaxed(&starting_thread) == thread_self())
 		return false;
 	lock_take(&start_lock);
 	first = start_locked();

@@ -18,15 +18,10 @@
  */
 #include "umem/cache/worker.h"
 #include "vmem/os.h"
+#include "vmem/syscall.h"
 
 static uintptr_t worker;      /* [a] worker's thread pointer, or 0 */
 static uint32_t worker_nends; /* [a] counts ends of turns, to wait on */
-
-static uintptr_t
-worker_self(void)
-{
-	return (uintptr_t)__builtin_thread_pointer();
-}
 
 bool
 worker_begin(void)
@@ -34,7 +29,7 @@ worker_begin(void)
 	uintptr_t nobody = 0;
 
 	/* Acquire; pairs with the release in worker_end(). */
-	return __atomic_compare_exchange_n(&worker, &nobody, worker_self(),
+	return __atomic_compare_exchange_n(&worker, &nobody, thread_self(),
 	    false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
@@ -55,7 +50,7 @@ worker_end(void)
 bool
 worker_is_self(void)
 {
-	return load_relaxed(&worker) == worker_self();
+	return load_relaxed(&worker) == thread_self();
 }
 
 bool
@@ -64,7 +59,7 @@ worker_await(uint64_t most_ns)
 	uint32_t seen = load_acquire(&worker_nends);
 	uintptr_t present = load_relaxed(&worker);
 
-	if (present == worker_self())
+	if (present == thread_self())
 		return false;
 	if (present != 0)
 		os_futex_wait(&worker_nends, seen, most_ns);

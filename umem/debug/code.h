@@ -2,12 +2,8 @@
 #ifndef UMEM_CODE_H
 #define UMEM_CODE_H
 
-#include "vmem/base.h"
+#include "vmem/arch.h"
 
-#if defined(__x86_64__)
-#include "umem/debug/stack_x86_64.h"
-#elif defined(__aarch64__)
-#include "umem/debug/stack_aarch64.h"
-#endif
+#include ARCH_HEADER(stack)
 
 #endif

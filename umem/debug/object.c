@@ -10,15 +10,23 @@
  * to its .eh_frame; they are in its file, which the first call reads.  If
  * several threads read them at one time, they store the same values.
  */
-#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 
 #include "umem/debug/object.h"
 #include "vmem/os.h"
 
-extern int _dl_find_object(void *address, struct dl_find_object *found)
-    __attribute__((weak));
+/* glibc's struct dl_find_object, which older headers lack. */
+struct found_object {
+	unsigned long long flags;
+	void *map_start, *map_end;
+	struct link_map *map;
+	void *eh_frame_hdr;
+	unsigned long long reserved[9];
+};
+
+extern int libc_find_object(void *, struct found_object *) __asm__(
+    "_dl_find_object") __attribute__((weak));
 
 struct program {
 	const ElfW(Phdr) * headers;
@@ -152,15 +160,16 @@ find_program(const struct program *p, uintptr_t pc, struct code_object *object)
 static bool
 find_by_libc(uintptr_t pc, struct code_object *object)
 {
-	struct dl_find_object found;
+	struct found_object found;
 
-	if (_dl_find_object == NULL || _dl_find_object((void *)pc, &found) != 0)
+	if (libc_find_object == NULL ||
+	    libc_find_object((void *)pc, &found) != 0)
 		return false;
 	*object = (struct code_object){
-	    .start = found.dlfo_map_start, .eh_frame_hdr = found.dlfo_eh_frame};
-	if (found.dlfo_link_map != NULL) {
-		object->bias = found.dlfo_link_map->l_addr;
-		object->path = found.dlfo_link_map->l_name;
+	    .start = found.map_start, .eh_frame_hdr = found.eh_frame_hdr};
+	if (found.map != NULL) {
+		object->bias = found.map->l_addr;
+		object->path = found.map->l_name;
 	}
 	return true;
 }

@@ -15,11 +15,15 @@
  * library's RUNPATH, and opens into its namespace.  Therefore the entries
  * (dlopen.h) do not call libc's functions, but jump to them.
  *
+ * A libc without the flag (musl) has no such libraries, and this file is empty.
+ *
  * The functions start nothing and allocate nothing.  They may be called before
  * the constructor of umem, and in any thread.
  */
 #include "umem/malloc/dlopen.h"
 #include "vmem/base.h"
+
+#ifdef RTLD_DEEPBIND
 
 /*
  * The next definitions, in a library of the program or in libc, which this
@@ -52,3 +56,5 @@ dlmopen_next(void)
 	}
 	return next;
 }
+
+#endif

@@ -11,6 +11,10 @@
 
 #include <dlfcn.h>
 
+#include "vmem/arch.h"
+
+#ifdef RTLD_DEEPBIND
+
 typedef void *dlopen_func(const char *file, int mode);
 typedef void *dlmopen_func(Lmid_t namespace, const char *file, int mode);
 
@@ -22,12 +26,8 @@ dlmopen_func *dlmopen_next(void);
 _Static_assert(RTLD_DEEPBIND == 8, "the bit that the entries clear");
 _Static_assert(LM_ID_BASE == 0, "the namespace that the entries compare");
 
-#if defined(__x86_64__)
-#include "umem/malloc/dlopen_x86_64.h"
-#elif defined(__aarch64__)
-#include "umem/malloc/dlopen_aarch64.h"
-#else
-#error "umem knows x86-64 and aarch64"
+#include ARCH_HEADER(dlopen)
+
 #endif
 
 #endif

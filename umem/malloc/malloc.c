@@ -22,6 +22,11 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
+/* Of mallopt(); glibc's number where another libc has none. */
+#ifndef M_TRIM_THRESHOLD
+#define M_TRIM_THRESHOLD (-1)
+#endif
+
 REPLACEABLE_HERE(malloc);
 REPLACEABLE_HERE(realloc);
 REPLACEABLE_HERE(free);

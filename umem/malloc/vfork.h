@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "magazine/rseq.h"
+#include "vmem/arch.h"
 
 /*
  * Called by the entry, before the child exists; thread.c defines these.  If the
@@ -32,12 +33,6 @@ pid_t vfork_end(long result, enum rseq_stopped stopped);
 /* Calls fork(), and returns its result. */
 pid_t vfork_by_fork(void);
 
-#if defined(__x86_64__)
-#include "umem/malloc/vfork_x86_64.h"
-#elif defined(__aarch64__)
-#include "umem/malloc/vfork_aarch64.h"
-#else
-#error "umem knows x86-64 and aarch64"
-#endif
+#include ARCH_HEADER(vfork)
 
 #endif

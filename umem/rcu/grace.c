@@ -119,6 +119,7 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/syscall.h"
 
 /*
  * Objects that wake the thread before its time.  A grace period of memb
@@ -183,12 +184,6 @@ enum {
 _Static_assert(THREAD_ABSENT == 0, "the state of a new domain");
 _Static_assert(GRACE_NONE == 0, "the state of a new domain");
 _Static_assert(TURN_FREE == 0, "the state of a new domain");
-
-static uintptr_t
-thread_self(void)
-{
-	return (uintptr_t)__builtin_thread_pointer();
-}
 
 static bool
 domain_has_turn(const struct domain *domain)

@@ -6,21 +6,29 @@
  * that read these.  Part of libumem_malloc.so.1 only.
  */
 #include <errno.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "umem/stats/stats.h"
 #include "vmem/panic.h"
 
-/* The system headers declare __libc_mallinfo() nowhere; mallinfo() is old. */
+/* No header of the system declares all of these functions. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-static struct mallinfo2
+/* The layouts of glibc's struct mallinfo2 and struct mallinfo. */
+struct report {
+	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks,
+	    uordblks, fordblks, keepcost;
+};
+struct report_int {
+	int arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks,
+	    fordblks, keepcost;
+};
+
+static struct report
 report_read(void)
 {
-	struct mallinfo2 info = {0};
+	struct report info = {0};
 	struct umem_stats stats;
 
 	stats_read(&stats);
@@ -36,7 +44,7 @@ report_read(void)
 	return info;
 }
 
-public struct mallinfo2
+public struct report
 mallinfo2(void)
 {
 	return report_read();
@@ -45,12 +53,12 @@ mallinfo2(void)
 /*
  * The fields are int, so values above 2 GiB are wrong, as in every mallinfo().
  */
-public struct mallinfo
+public struct report_int
 mallinfo(void)
 {
-	struct mallinfo2 info = report_read();
+	struct report info = report_read();
 
-	return (struct mallinfo){.arena = (int)info.arena,
+	return (struct report_int){.arena = (int)info.arena,
 	    .ordblks = (int)info.ordblks,
 	    .hblks = (int)info.hblks,
 	    .hblkhd = (int)info.hblkhd,
@@ -81,7 +89,7 @@ report_write(FILE *file, const char *format, ...)
 public int
 malloc_info(int options, FILE *file)
 {
-	struct mallinfo2 info;
+	struct report info;
 
 	if (options != 0) {
 		errno = EINVAL;
@@ -101,7 +109,7 @@ malloc_info(int options, FILE *file)
 public void
 malloc_stats(void)
 {
-	struct mallinfo2 info = report_read();
+	struct report info = report_read();
 
 	report_write(stderr,
 	    "Arena 0:\n"
@@ -115,7 +123,7 @@ malloc_stats(void)
 }
 
 /* Old programs call this name. */
-public struct mallinfo
+public struct report_int
 __libc_mallinfo(void)
 {
 	return mallinfo();

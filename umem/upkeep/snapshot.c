@@ -32,6 +32,7 @@
 #include "vmem/describe.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/syscall.h"
 
 /* How long to sleep while the command prepares, in ns. */
 #define READY_WAIT_NS 1000000
@@ -85,7 +86,7 @@ snapshot_make(uint64_t wait_ns)
 		state_change(SNAPSHOT_ASKED, SNAPSHOT_NONE);
 		return;
 	}
-	snapshot.thread = (uintptr_t)__builtin_thread_pointer();
+	snapshot.thread = thread_self();
 	if (!state_change(SNAPSHOT_ASKED, SNAPSHOT_READY))
 		return;
 	while (os_now_ns() - began < wait_ns &&

@@ -99,6 +99,7 @@
 #include "umem/cache/worker.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/syscall.h"
 
 /* Updates without anything to do before the thread sleeps. */
 #define IDLE_UPDATES 3
@@ -169,12 +170,6 @@ update_thread_begin(const char *name)
 {
 	os_thread_name(name);
 	os_thread_ordinary();
-}
-
-static uintptr_t
-thread_pointer(void)
-{
-	return (uintptr_t)__builtin_thread_pointer();
 }
 
 static bool
@@ -259,7 +254,7 @@ update_thread_main(void *arg)
 
 	update_thread_begin("umem");
 	snapshot_served_by(&state, WANTED);
-	store_relaxed(&running_self, thread_pointer());
+	store_relaxed(&running_self, thread_self());
 	store_release(&running_epoch, own_epoch);
 	os_futex_wake(&running_epoch, INT32_MAX);
 	while (is_of_epoch(own_epoch)) {
@@ -356,7 +351,7 @@ static bool
 is_upkeep_thread(void)
 {
 	return is_of_epoch(load_acquire(&running_epoch)) &&
-	       load_relaxed(&running_self) == thread_pointer();
+	       load_relaxed(&running_self) == thread_self();
 }
 
 static void

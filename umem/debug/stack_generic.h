@@ -1,0 +1,55 @@
+/*
+ * stack_generic.h - stack frames on other architectures: there are none, and
+ * reports have no stacks
+ */
+#ifndef UMEM_STACK_GENERIC_H
+#define UMEM_STACK_GENERIC_H
+
+#include "vmem/base.h"
+
+/* Register numbers that no unwind table has. */
+#define REG_FP   ((uint64_t)1 << 32)
+#define REG_SP   (REG_FP + 1)
+#define REG_LINK (REG_FP + 2)
+
+struct frame {
+	uintptr_t pc, sp, fp;
+	uintptr_t link;
+	uintptr_t lo, hi; /* readable range */
+	bool exact;       /* pc is in the instruction, not behind a call */
+};
+
+/* No code has the address 0, so the walk ends. */
+static inline void
+frame_here(struct frame *frame)
+{
+	frame->pc = 0;
+	frame->sp = 0;
+	frame->fp = 0;
+	frame->link = 0;
+}
+
+static inline uintptr_t
+strip_signature(uintptr_t pc)
+{
+	return pc;
+}
+
+static inline bool
+is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
+{
+	(void)pc;
+	(void)is_readable;
+	return false;
+}
+
+static inline bool
+frame_step_signal(struct frame *frame,
+    bool (*frame_word)(struct frame *, uintptr_t, uintptr_t *))
+{
+	(void)frame;
+	(void)frame_word;
+	return false;
+}
+
+#endif

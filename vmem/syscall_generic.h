@@ -1,0 +1,56 @@
+/*
+ * syscall_generic.h - system calls through libc, where the kernel's calling
+ * convention is not known
+ */
+#ifndef VMEM_SYSCALL_GENERIC_H
+#define VMEM_SYSCALL_GENERIC_H
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "vmem/os.h"
+
+/* No name: on some architectures the functions of the vDSO are not C's. */
+#define VDSO_CLOCK ""
+
+static inline long
+syscall6(long number, long a, long b, long c, long d, long e, long f)
+{
+	int saved = errno;
+	long result = syscall(number, a, b, c, d, e, f);
+
+	if (result == -1)
+		result = -errno;
+	errno = saved;
+	return result;
+}
+
+/* Not known: the context has no common layout. */
+static inline uintptr_t
+context_pc(const void *context)
+{
+	(void)context;
+	return 0;
+}
+
+static inline unsigned
+context_access(const void *context)
+{
+	(void)context;
+	return OS_FAULT_UNKNOWN;
+}
+
+/* An address that no other thread has. */
+static inline uintptr_t
+thread_self(void)
+{
+	return (uintptr_t)&errno;
+}
+
+static inline void
+cpu_relax(void)
+{
+	__asm__ volatile("" : : : "memory");
+}
+
+#endif
