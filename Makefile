@@ -42,7 +42,8 @@ ZSHDIR	?= $(PREFIX)/share/zsh/site-functions
 
 ARCH	:= $(firstword $(subst -, ,$(CROSS)))
 B	:= build$(if $(ARCH),-$(ARCH))$(if $(findstring clang,$(CC)),-clang)$(if \
-	   $(SAN),-$(SAN))$(if $(DEBUG),-debug)
+	   $(findstring musl,$(CC)),-musl)$(if $(SAN),-$(SAN))$(if \
+	   $(DEBUG),-debug)
 # Objects; apart, since $B/umem is the tool.
 O	:= $B/obj
 VERSION	:= $(shell sed -n 's/^.define UMEM_VERSION "\(.*\)"/\1/p' umem/umem.h)
@@ -62,6 +63,16 @@ endif
 ifeq ($(SAN),thread)
 override CFLAGS	  += -Wno-tsan
 endif
+
+# A libc other than the system's.  The headers of the kernel and of valgrind
+# belong to no libc, but Debian's musl-gcc does not look where they are.
+MUSL	:= $(findstring musl,$(CC))
+ifneq ($(MUSL),)
+override CPPFLAGS += -idirafter /usr/include \
+	-idirafter /usr/include/$(shell gcc -print-multiarch)
+endif
+# The parts that need libraries of the system's libc are left out.
+APART	:= $(CROSS)$(MUSL)
 
 comma	:= ,
 # GNU make up to 4.2 removes the backslash of \# in $(shell), later ones do not.
@@ -88,7 +99,7 @@ SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code \
 
 # umem/rcu/rcu.c is a library of its own, the only part that knows liburcu.
 RCU_O	:= $O/umem/rcu/rcu.o
-LIB_C	:= $(filter-out umem/rcu/rcu.c,$(wildcard vmem/*.c magazine/*.c \
+LIB_C	:= $(filter-out umem/rcu/rcu.c umem/malloc/archive.c,$(wildcard vmem/*.c magazine/*.c \
 	   umem/*.c umem/*/*.c))
 LIB_O	:= $(LIB_C:%.c=$O/%.o)
 # Unit tests and programs that link libumem leave libc's malloc alone.
@@ -98,15 +109,14 @@ INNER_O	:= $(filter-out $(SHIM_ONLY:%=$O/%.o),$(LIB_O))
 UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
-SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so
-# A cross compiler may lack liburcu's header; then libumem_rcu is left out.
-URCU	:= $(if $(CROSS),$(shell echo '$(hash)include <urcu/flavor.h>' | \
+SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so $B/libumem_malloc.a
+# Another libc may lack liburcu's header; then libumem_rcu is left out.
+URCU	:= $(if $(APART),$(shell echo '$(hash)include <urcu/flavor.h>' | \
 	   $(CC) $(filter-out -M%,$(CPPFLAGS)) -E - >/dev/null 2>&1 && echo yes),yes)
 RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
-# Names of code addresses come from elfutils and libiberty, which cross builds
-# lack.
-TOOL_C	:= $(filter-out $(addprefix tools/inspect/symbols/,$(if $(CROSS),\
+# Names of code addresses come from elfutils and libiberty.
+TOOL_C	:= $(filter-out $(addprefix tools/inspect/symbols/,$(if $(APART),\
 	   symbols_dw.c demangle.c module_file.c,symbols_none.c)),\
 	   $(wildcard tools/inspect/*.c tools/inspect/*/*.c))
 TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
@@ -142,7 +152,7 @@ packages:
 
 # Everything that is compiled waits for this.
 HEADERS	:= stdlib.h valgrind/memcheck.h \
-	   $(if $(CROSS),,elfutils/libdw.h libiberty/demangle.h \
+	   $(if $(APART),,elfutils/libdw.h libiberty/demangle.h \
 	   urcu/flavor.h) \
 	   $(if $(filter unit-test %/unit,$(MAKECMDGOALS)),check.h)
 check_headers = CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
@@ -154,7 +164,7 @@ $O/%.o: %.c | requirements
 	@mkdir -p $(@D)
 	$(call short,CC,$<) $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-$(LIB_O) $(RCU_O): override CFLAGS += $(LIB_CFLAGS)
+$(LIB_O) $(RCU_O) $O/umem/malloc/archive.o: override CFLAGS += $(LIB_CFLAGS)
 $(RCU_O): override CPPFLAGS += -Iumem
 # operator new throws through here.
 $O/umem/malloc/malloc.o $O/umem/malloc/operators.o: \
@@ -191,18 +201,21 @@ $B/%.so: $B/%.so.1
 	$(call short,LN,$@) ln -sf $(<F) $@
 
 # One object with the internal names made local, so that a static link cannot
-# clash with a program's own slab_create() or list_add().  Without malloc:
-# linking it must not change the malloc of the program.
+# clash with a program's own slab_create() or list_add().  libumem.a is without
+# malloc: linking it must not change the malloc of the program.
 $B/libumem.a: $(INNER_O)
-	$(call short,AR,$@) $(LD) -r -o $O/libumem.o $(INNER_O) && \
-	    $(OBJCOPY) --localize-hidden $O/libumem.o && \
-	    rm -f $@ && $(AR) rcs $@ $O/libumem.o
+$B/libumem_malloc.a: $(filter-out $O/umem/malloc/dlopen.o,$(LIB_O)) \
+		$O/umem/malloc/archive.o
+$B/libumem.a $B/libumem_malloc.a:
+	$(call short,AR,$@) $(LD) -r -o $O/$(@F:.a=.o) $^ && \
+	    $(OBJCOPY) --localize-hidden $O/$(@F:.a=.o) && \
+	    rm -f $@ && $(AR) rcs $@ $O/$(@F:.a=.o)
 
 # The installed command looks in $(LIBDIR) if the library is not near itself;
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$O/bin$(LIBDIR)/commands/run.o)
-TOOL_LIBS = $(if $(CROSS),,-ldw -lelf -liberty) -lm
+TOOL_LIBS = $(if $(APART),,-ldw -lelf -liberty) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
 $(TOOLS): $(TOOL_O)

@@ -30,6 +30,7 @@
  */
 #include <dlfcn.h>
 
+#include "umem/malloc/archive.h"
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
 #include "umem/malloc/replaced.h"
@@ -63,10 +64,13 @@ next_symbol(const char *name)
 	static const char *const libraries[] = {
 	    "libstdc++.so.6", "libc++.so.1"};
 	void *symbol = dlsym(RTLD_NEXT, name);
+	void *(*open)(const char *, int);
 
+	/* By its name, because a linker warns of it in static programs. */
+	*(void **)&open = dlsym(RTLD_DEFAULT, "dlopen");
 	/* dlopen() may have loaded the library, for a plug-in alone. */
 	for (size_t i = 0; symbol == NULL && i < array_size(libraries); i++) {
-		void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+		void *library = open(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
 
 		if (library != NULL) {
 			symbol = dlsym(library, name);
@@ -112,14 +116,42 @@ size_without_wrap(size_t size)
 	return size > PTRDIFF_MAX ? (size_t)PTRDIFF_MAX + 1 : size;
 }
 
+/*
+ * A static program has one form of each operator, which is here: calls the
+ * new-handler until there is memory, as that of the C++ library does.
+ */
+static cold_path void *
+new_of_static_program(size_t size, size_t align, bool is_nothrow)
+{
+	void (*handler)(void);
+	void *p;
+
+	while (archive_next.get_new_handler != NULL &&
+	       (handler = archive_next.get_new_handler()) != NULL) {
+		handler();
+		p = align == 0 ? malloc(size)
+			       : aligned_alloc(align, align_up(size, align));
+		if (p != NULL)
+			return p;
+	}
+	if (!is_nothrow && archive_next.throw_bad_alloc != NULL)
+		archive_next.throw_bad_alloc();
+	if (!is_nothrow)
+		misuse("operator new", NULL, "no memory, and no C++ library");
+	return NULL;
+}
+
 static cold_path void *
 new_failed(size_t size, size_t align, bool is_nothrow)
 {
 	static const char names[2][2][40] = {{"_Znwm", "_ZnwmRKSt9nothrow_t"},
 	    {"_ZnwmSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t"}};
 
-	return next_new(names[align != 0][is_nothrow],
-	    align == 0 ? size : size_without_wrap(size), align, is_nothrow);
+	if (align != 0)
+		size = size_without_wrap(size);
+	if (archive_is_static())
+		return new_of_static_program(size, align, is_nothrow);
+	return next_new(names[align != 0][is_nothrow], size, align, is_nothrow);
 }
 
 /*

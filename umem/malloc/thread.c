@@ -60,6 +60,7 @@
 #include "magazine/cpu.h"
 #include "umem/base/ready.h"
 #include "umem/malloc/alloc.h"
+#include "umem/malloc/archive.h"
 #include "umem/upkeep/update_thread.h"
 #include "umem/malloc/vfork.h"
 #include "vmem/meta.h"
@@ -84,10 +85,6 @@ __tsan_default_suppressions(void)
 #define ROOM_TRIES   10
 #define ROOM_WAIT_NS 1000000
 
-typedef int clone_func(int (*)(void *), void *, int, void *, ...);
-typedef int create_func(
-    pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-
 /*
  * The next definitions of the two functions below, in libc or in a library of
  * the program.  The first call of either looks them up, usually a
@@ -95,6 +92,8 @@ typedef int create_func(
  * could deadlock: it waits for a thread that is in dlopen(), which may be
  * waiting for a thread that creates another.  A constructor could look them up,
  * but most processes never need them.
+ *
+ * A static program has no dlsym(); archive.c has the functions of its libc.
  */
 static clone_func *next_clone;   /* [a] */
 static create_func *next_create; /* [a] */
@@ -106,11 +105,17 @@ static create_func *next_create; /* [a] */
 static cold_path void
 next_functions_find(void)
 {
-	void *symbol = dlsym(RTLD_NEXT, "clone");
+	void *clone_found, *create_found;
 
-	store_relaxed(&next_clone, (clone_func *)symbol);
-	symbol = dlsym(RTLD_NEXT, "pthread_create");
-	store_release(&next_create, (create_func *)symbol);
+	if (archive_is_static()) {
+		store_relaxed(&next_clone, archive_next.clone);
+		store_release(&next_create, archive_next.create);
+		return;
+	}
+	clone_found = dlsym(RTLD_NEXT, "clone");
+	create_found = dlsym(RTLD_NEXT, "pthread_create");
+	store_relaxed(&next_clone, (clone_func *)clone_found);
+	store_release(&next_create, (create_func *)create_found);
 }
 
 /* Acquire: a thread that sees the second pointer also sees the first. */
@@ -158,8 +163,11 @@ vfork_end(long result, enum rseq_stopped stopped)
 pid_t
 vfork_by_fork(void)
 {
-	pid_t (*next)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "fork");
+	pid_t (*next)(void);
 
+	if (archive_is_static())
+		return archive_next.fork();
+	next = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "fork");
 	return next();
 }
 
@@ -197,6 +205,11 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM)
 		os_note_process();
 	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
+	/* That of musl's static library returns the kernel's result. */
+	if (pid < -1) {
+		errno = -pid;
+		pid = -1;
+	}
 	/*
 	 * After a vfork the child has ended or exec'd; otherwise it continues
 	 * to share the area.

@@ -1,0 +1,37 @@
+/* archive.h - functions of libc that a static program has; see archive.c */
+#ifndef UMEM_ARCHIVE_H
+#define UMEM_ARCHIVE_H
+
+#include <pthread.h>
+#include <threads.h>
+
+#include "vmem/base.h"
+
+typedef int clone_func(int (*)(void *), void *, int, void *, ...);
+typedef int create_func(
+    pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* In libumem_malloc.a only; its address is NULL elsewhere. */
+extern const struct archive_next {
+	/* NULL if libc is a shared library. */
+	clone_func *clone;
+	create_func *create;
+	pid_t (*fork)(void);
+	/* Of the C++ library; NULL if the program has no use for it. */
+	void (*(*get_new_handler)(void))(void);
+	void (*throw_bad_alloc)(void);
+	/* Not called. */
+	int (*keeps)(thrd_t *, thrd_start_t, void *);
+} archive_next __attribute__((weak, visibility("hidden")));
+
+/* In a static program there is no dlsym(). */
+#pragma weak dlsym
+#pragma weak dlclose
+
+static inline bool
+archive_is_static(void)
+{
+	return &archive_next != NULL && archive_next.create != NULL;
+}
+
+#endif
