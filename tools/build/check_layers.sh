@@ -124,12 +124,12 @@ only '(^|[^_[:alnum:]])(dlsym|dlopen|backtrace)[[:space:]]*\(' \
     'looks up names or stacks through libraries' umem/malloc/operators.c \
     umem/malloc/thread.c umem/malloc/dlopen.c umem/malloc/dlopen.h
 
-# An architecture is a file, and one header chooses it.  What one libc has and
-# another lacks is asked for by its own name.
+# An architecture is a file, and one header chooses it.  A function or flag that
+# only some libcs have is asked for by its own name, not by that of the libc.
 only '__(x86_64|aarch64|riscv|powerpc64|s390x|loongarch64)__' \
     'only vmem/arch.h knows architectures' vmem/arch.h
 only '__GLIBC|__musl|gnu_get_libc_version' \
-    'asks which libc there is, not what it has'
+    'tests for a libc instead of a function or flag'
 
 if [ -s "$breaches" ]; then
 	sort -u "$breaches" >&2
