@@ -55,7 +55,7 @@ static_assert(LOCK_NRANKS <= 32, "each rank has a bit of held and shut_ranks");
 
 #ifdef UMEM_DEBUG
 /* A thread that holds one of these takes no further lock but LOCK_REPORT. */
-#define LEAF_RANKS (1u << LOCK_META | 1u << LOCK_SAMPLE | 1u << LOCK_LOG_NEXT)
+#define LEAF_RANKS (1u << LOCK_META | 1u << LOCK_SAMPLE | 1u << LOCK_FREED)
 
 /* If bit r is set, this thread holds a lock of rank r: held_lock[r]. */
 static __thread uint32_t held;

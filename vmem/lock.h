@@ -30,8 +30,7 @@ enum lock_rank {
 	LOCK_HEAP,       /* committed memory of the heap; the page map */
 	LOCK_META,       /* metadata allocator: leaf */
 	LOCK_SAMPLE,     /* sample records, stacks and units: leaf */
-	LOCK_LOG,        /* one CPU's log; a ring of freed buffers */
-	LOCK_LOG_NEXT,   /* the next chunk of a log: leaf */
+	LOCK_FREED,      /* a ring of freed buffers: leaf */
 	LOCK_REPORT,     /* the report of an error: leaf */
 	LOCK_NRANKS
 };

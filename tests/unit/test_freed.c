@@ -31,7 +31,7 @@ make(const char *words)
 START_TEST(a_ring_keeps_the_newest_records)
 {
 	struct bufctl *place[4] = {0}, record[7] = {0};
-	struct freed_ring ring = {LOCK_INITIALIZER(LOCK_LOG), place, 4, 0};
+	struct freed_ring ring = {LOCK_INITIALIZER(LOCK_FREED), place, 4, 0};
 
 	ck_assert_ptr_null(freed_find(&ring, &record[0]));
 	for (unsigned i = 0; i < 7; i++) {
@@ -48,7 +48,7 @@ END_TEST
 START_TEST(of_two_records_of_an_address_the_newer_counts)
 {
 	struct bufctl *place[4] = {0}, record[6] = {0};
-	struct freed_ring ring = {LOCK_INITIALIZER(LOCK_LOG), place, 4, 0};
+	struct freed_ring ring = {LOCK_INITIALIZER(LOCK_FREED), place, 4, 0};
 
 	for (unsigned i = 0; i < 6; i++) {
 		record[i] = (struct bufctl){.addr = &ring};
@@ -121,7 +121,7 @@ END_TEST
 
 static struct bufctl *shared_place[8];
 static struct freed_ring shared = {
-    LOCK_INITIALIZER(LOCK_LOG), shared_place, 8, 0};
+    LOCK_INITIALIZER(LOCK_FREED), shared_place, 8, 0};
 static struct bufctl records[4 * N];
 static unsigned char nout[4 * N];
 

@@ -18,7 +18,7 @@
 static struct lock lock = LOCK_INITIALIZER(LOCK_SLAB);
 static struct lock above = LOCK_INITIALIZER(LOCK_DEPOT);
 static struct lock below = LOCK_INITIALIZER(LOCK_META);
-static struct lock beyond = LOCK_INITIALIZER(LOCK_LOG);
+static struct lock beyond = LOCK_INITIALIZER(LOCK_FREED);
 static uint32_t inside; /* not atomic: the lock guards it */
 static uint64_t count;
 static uint32_t flag; /* [atomic] */

@@ -49,7 +49,7 @@ audit_stamp(struct bufctl_audit *bufctl)
 		bufctl->allocated_time = bufctl->allocated_depth = 0;
 	audit_fill(bufctl);
 	if (log_is_on(LOG_TRANSACTION))
-		bufctl->lastlog = log_put(
+		log_put(
 		    LOG_TRANSACTION, bufctl, bufctl_log_bytes(debug.nframes));
 }
 

@@ -830,7 +830,6 @@ const struct cache_debugger cache_debugger = {
 void
 debug_lock_for_fork(void)
 {
-	log_lock_for_fork();
 	freed_lock_for_fork();
 }
 
@@ -838,7 +837,6 @@ void
 debug_unlock_for_fork(bool child)
 {
 	freed_unlock_for_fork();
-	log_unlock_for_fork();
 	if (child)
 		report_after_fork();
 }

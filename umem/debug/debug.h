@@ -69,11 +69,10 @@ struct bufctl {
 /* With UMF_AUDIT. */
 struct bufctl_audit {
 	struct bufctl head;
-	uint64_t timestamp;           /* ns, CLOCK_MONOTONIC */
-	uint64_t thread;              /* the kernel's number */
-	struct bufctl_audit *lastlog; /* copy in the transaction log */
-	void *contents;               /* copy in the contents log */
-	uint64_t allocated_time;      /* of a freed buffer; else 0 */
+	uint64_t timestamp;      /* ns, CLOCK_MONOTONIC */
+	uint64_t thread;         /* the kernel's number */
+	void *contents;          /* copy in the contents log */
+	uint64_t allocated_time; /* of a freed buffer; else 0 */
 	uint64_t allocated_thread;
 	uint64_t allocated_depth; /* frames of the allocation's stack */
 	uintptr_t stack[]; /* the caller first; the allocation's at nframes */

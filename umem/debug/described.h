@@ -9,13 +9,13 @@
 	C(LOG_FAIL)                                                            \
 	C(LOG_SLAB)                                                            \
 	B(LOG_BYTES, log, log)                                                 \
-	B(LOG_CPU_BYTES, log_cpu, log_cpu)                                     \
+	B(LOG_HEAD_BYTES, log_entry, log_entry)                                \
 	M(LOG_BASE, log, log, base)                                            \
 	M(LOG_SIZE, log, log, bytes)                                           \
-	M(LOG_SUBBUF_BYTES, log, log, subbuf_bytes)                            \
-	M(LOG_NSUBBUFS, log, log, nsubbufs)                                    \
-	M(LOG_NCPUS, log, log, ncpus)                                          \
-	M(LOG_CPU, log, log, cpu)
+	M(LOG_ENTRY_BYTES, log, log, entry_bytes)                              \
+	M(LOG_NENTRIES, log, log, nentries)                                    \
+	M(LOG_NPUT, log, log, nput)                                            \
+	M(LOG_NUMBER, log_entry, log_entry, number)
 
 /* error.c */
 #define DESCRIBED_ERRORS(M, V, C, B)                                           \

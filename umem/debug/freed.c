@@ -40,9 +40,9 @@ static struct bufctl *freed_large_bufctls[FREED_LARGE];
 static struct bufctl *freed_firewall_bufctls[FREED_FIREWALL] seldom_used;
 
 struct freed_ring freed_large = {
-    LOCK_INITIALIZER(LOCK_LOG), freed_large_bufctls, FREED_LARGE, 0};
+    LOCK_INITIALIZER(LOCK_FREED), freed_large_bufctls, FREED_LARGE, 0};
 struct freed_ring freed_firewall = {
-    LOCK_INITIALIZER(LOCK_LOG), freed_firewall_bufctls, FREED_FIREWALL, 0};
+    LOCK_INITIALIZER(LOCK_FREED), freed_firewall_bufctls, FREED_FIREWALL, 0};
 
 /*
  * Is the ring consistent?  An element has a bufctl if and only if it was used,

@@ -7,7 +7,7 @@
 
 /* A ring of bufctls; the newest replaces the oldest.  Key: [l] lock */
 struct freed_ring {
-	struct lock lock;       /* rank LOCK_LOG */
+	struct lock lock;       /* rank LOCK_FREED */
 	struct bufctl **bufctl; /* [l] NULL: this element was never used */
 	uint64_t size;          /* elements, a power of two; constant */
 	uint64_t nput;          /* [l] bufctls, cumulative; % size is next */

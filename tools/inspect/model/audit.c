@@ -15,11 +15,8 @@
 #include "tools/inspect/model/audit.h"
 #include "tools/inspect/symbols/symbols.h"
 
-/* Above the number and size of the chunks of any log. */
-#define CHUNKS_MAX ((uint64_t)1 << 20)
-#define CHUNK_MAX  ((uint64_t)1 << 30)
-
-#define LOG_CPUS_MAX 8192
+/* Above the size of any log. */
+#define LOG_MAX ((uint64_t)1 << 31)
 
 /* Above the number of records in a ring of freed buffers. */
 #define FREED_MAX ((uint64_t)1 << 20)
@@ -494,24 +491,6 @@ audit_now(struct model *model)
 	return newest;
 }
 
-/* Calls f for the records of one chunk of a log. */
-static void
-each_in_chunk(
-    struct model *model, uint64_t at, uint64_t bytes, audit_func *f, void *arg)
-{
-	uint64_t step = (layout_value(model->layout, L_AUDIT_BYTES) +
-			    8ull * nframes(model) + 7) &
-			~7ull;
-	struct audit audit;
-
-	for (; step <= bytes; at += step, bytes -= step) {
-		if (!audit_read(model, at, true, &audit) ||
-		    audit.timestamp == 0)
-			return;
-		f(model, &audit, arg);
-	}
-}
-
 static const char *
 log_record(struct model *model, enum layout_entry which)
 {
@@ -523,33 +502,37 @@ log_record(struct model *model, enum layout_entry which)
 	    layout_value(l, L_LOG_BYTES));
 }
 
-/* Copies the CPUs' part of a log, which is in front of the log. */
-static void
-copy_log_cpus(struct model *model, const char *log)
-{
-	uint64_t n = record_get(model, log, L_LOG_NCPUS);
-
-	if (n <= LOG_CPUS_MAX)
-		target_copy(model->target, record_get(model, log, L_LOG_CPU),
-		    n * layout_value(model->layout, L_LOG_CPU_BYTES), false);
-}
-
+/*
+ * An entry has a number in front.  One that is too old, or 0, is not whole; see
+ * umem/debug/log.h.
+ */
 void
 audit_each_logged(
     struct model *model, enum layout_entry which, audit_func *f, void *arg)
 {
+	const struct layout *l = model->layout;
 	const char *log = log_record(model, which);
-	uint64_t base, chunk, n;
+	uint64_t at, bytes, n, nput;
 
 	if (log == NULL || record_get(model, log, L_LOG_BASE) == 0)
 		return;
-	copy_log_cpus(model, log);
-	base = record_get(model, log, L_LOG_BASE);
-	chunk = record_get(model, log, L_LOG_SUBBUF_BYTES);
-	n = record_get(model, log, L_LOG_NSUBBUFS);
-	if (n > CHUNKS_MAX || chunk > CHUNK_MAX ||
-	    !target_copy(model->target, base, chunk * n, false))
+	at = record_get(model, log, L_LOG_BASE);
+	bytes = record_get(model, log, L_LOG_ENTRY_BYTES);
+	n = record_get(model, log, L_LOG_NENTRIES);
+	nput = record_get(model, log, L_LOG_NPUT);
+	if (n == 0 || bytes > LOG_MAX / n ||
+	    !target_copy(model->target, at, bytes * n, false))
 		return;
-	for (uint64_t i = 0; i < n; i++)
-		each_in_chunk(model, base + i * chunk, chunk, f, arg);
+	for (uint64_t i = 0; i < n; i++, at += bytes) {
+		const char *entry = target_at(
+		    model->target, at, layout_value(l, L_LOG_HEAD_BYTES));
+		uint64_t number =
+		    entry == NULL ? 0 : record_get(model, entry, L_LOG_NUMBER);
+		struct audit audit;
+
+		if (number != 0 && number + n > nput &&
+		    audit_read(model, at + layout_value(l, L_LOG_HEAD_BYTES),
+			true, &audit))
+			f(model, &audit, arg);
+	}
 }

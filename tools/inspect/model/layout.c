@@ -150,7 +150,7 @@ entries_make_sense(const struct layout *l)
 	       is_between(l, L_META_RANGE_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_REGION_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_LOG_BYTES, 8, RECORD_MAX) &&
-	       is_between(l, L_LOG_CPU_BYTES, 8, 4096) &&
+	       is_between(l, L_LOG_HEAD_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_AUDIT_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_CACHE_BYTES, 8, RECORD_MAX) &&
 	       l->known[L_DEBUG_LARGE_CACHE].bytes >=

@@ -83,18 +83,15 @@ add_logs(struct model *model, struct ranges *out)
 
 	for (; at < end; at += layout_value(l, L_LOG_BYTES)) {
 		char log[256];
-		uint64_t cpu;
+		uint64_t base;
 
 		if (layout_value(l, L_LOG_BYTES) > sizeof(log) ||
 		    !target_peek(
 			model->target, at, log, layout_value(l, L_LOG_BYTES)) ||
 		    layout_get(l, log, L_LOG_BASE) == 0)
 			continue;
-		/* One mapping: the chunks of the CPUs, then the log. */
-		cpu = layout_get(l, log, L_LOG_CPU);
-		ranges_add(out, cpu,
-		    layout_get(l, log, L_LOG_BASE) +
-			layout_get(l, log, L_LOG_SIZE) - cpu);
+		base = layout_get(l, log, L_LOG_BASE);
+		ranges_add(out, base, base + layout_get(l, log, L_LOG_SIZE));
 	}
 }
 

@@ -68,20 +68,16 @@ ranges_read(struct reading *r)
 	}
 }
 
-/* Adds the logs of UMEM_LOGGING, each behind the records of its CPUs. */
+/* Adds the logs of UMEM_LOGGING. */
 static void
 logs_read(struct reading *r)
 {
 	uint64_t at = value_of(r, L_LOGS);
 	uint64_t end = at + r->model->layout->known[L_LOGS].bytes;
 
-	for (; at < end; at += value_of(r, L_LOG_BYTES)) {
-		uint64_t start = member_at(r, at, L_LOG_CPU);
-		uint64_t base = member_at(r, at, L_LOG_BASE);
-
-		usage_range_add(
-		    r, start, base - start + member_at(r, at, L_LOG_SIZE));
-	}
+	for (; at < end; at += value_of(r, L_LOG_BYTES))
+		usage_range_add(r, member_at(r, at, L_LOG_BASE),
+		    member_at(r, at, L_LOG_SIZE));
 }
 
 /* Sums the caches, and counts live samples. */
