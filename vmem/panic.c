@@ -162,14 +162,6 @@ message_write_standard(const char *text, size_t n)
 		os_write(2, text, n);
 }
 
-static void
-message_signed(struct message *m, int value)
-{
-	if (value < 0)
-		message_char(m, '-');
-	message_dec(m, value < 0 ? -(uint64_t)value : (uint64_t)value);
-}
-
 /* Append the argument of one conversion; *format is behind the '%'. */
 static void
 message_argument(struct message *m, const char **format, va_list *args)
@@ -194,9 +186,6 @@ message_argument(struct message *m, const char **format, va_list *args)
 		break;
 	case 'u':
 		message_dec(m, va_arg(*args, unsigned));
-		break;
-	case 'd':
-		message_signed(m, va_arg(*args, int));
 		break;
 	default:
 		message_char(m, c);
@@ -276,7 +265,7 @@ panic_about(const void *p, const char *format, ...)
 }
 
 void
-assert_failed(const char *what, const char *file, int line)
+assert_failed(const char *what, const char *file, unsigned line)
 {
-	panic("%s:%d: assertion failed: %s", file, line, what);
+	panic("%s:%u: assertion failed: %s", file, line, what);
 }

@@ -66,7 +66,7 @@ void message_start(void);
 /*
  * message_line() writes "umem: " and the formatted text as one line by
  * message_write(). panic() does the same and aborts.  The conversions are %s,
- * %p, %x, %u, %d, %lx, %lu and %zu.
+ * %p, %x, %u, %lx, %lu and %zu.
  */
 void message_line(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
@@ -99,7 +99,7 @@ extern hidden const struct panic_hooks {
 } panic_hooks;
 
 /* Report a failed assertion and abort. */
-_Noreturn void assert_failed(const char *what, const char *file, int line);
+_Noreturn void assert_failed(const char *what, const char *file, unsigned line);
 
 /* Evaluated in DEBUG=1 builds only; the expression has no side effect. */
 #ifdef UMEM_DEBUG

@@ -7,9 +7,9 @@
  * without it.
  *
  * The addresses in the image are those of a library that begins at the address
- * of its first segment to load.  Its table of symbols has no length of its own;
- * a hash table has it.  Newer kernels have only one of the two kinds of hash
- * table on some architectures.
+ * of its first segment to load.  Its table of symbols has no length of its own.
+ * The table of names is behind it, in the linker script of the kernel as in
+ * those of the linkers.
  */
 #include <elf.h>
 
@@ -23,7 +23,6 @@ struct vdso {
 	const Elf64_Dyn *dynamic;
 	const Elf64_Sym *symbols;
 	const char *names;
-	const uint32_t *hash, *gnu_hash;
 };
 
 /* Finds the dynamic section; false if the image is none that is known. */
@@ -50,7 +49,7 @@ vdso_open(struct vdso *vdso, uintptr_t image)
 	return is_loaded && vdso->dynamic != NULL;
 }
 
-/* Finds the tables; false if one is missing. */
+/* Finds the tables; false if they are not as expected. */
 static bool
 vdso_tables(struct vdso *vdso)
 {
@@ -61,41 +60,9 @@ vdso_tables(struct vdso *vdso)
 			vdso->symbols = at;
 		else if (d->d_tag == DT_STRTAB)
 			vdso->names = at;
-		else if (d->d_tag == DT_HASH)
-			vdso->hash = at;
-		else if (d->d_tag == DT_GNU_HASH)
-			vdso->gnu_hash = at;
 	}
-	return vdso->symbols != NULL && vdso->names != NULL &&
-	       (vdso->hash != NULL || vdso->gnu_hash != NULL);
-}
-
-/*
- * The number of symbols.  DT_HASH begins with the number of buckets and that of
- * symbols.  DT_GNU_HASH has a header of four words: the number of buckets, the
- * first symbol in them, the number of words of 64 bits of a filter, and a
- * shift.  The filter follows, then the buckets, each with its first symbol.
- * Then there is a word for each symbol.  Its lowest bit marks the last symbol
- * of a bucket.
- */
-static size_t
-vdso_count(const struct vdso *vdso)
-{
-	const uint32_t *gnu = vdso->gnu_hash, *buckets, *chain;
-	size_t last = 0;
-
-	if (vdso->hash != NULL)
-		return vdso->hash[1];
-	buckets = gnu + 4 + (size_t)2 * gnu[2];
-	chain = buckets + gnu[0];
-	for (uint32_t i = 0; i < gnu[0]; i++)
-		if (buckets[i] > last)
-			last = buckets[i];
-	if (last < gnu[1])
-		return 0;
-	while ((chain[last - gnu[1]] & 1) == 0)
-		last++;
-	return last + 1;
+	return vdso->symbols != NULL &&
+	       (const char *)vdso->symbols < vdso->names;
 }
 
 vdso_clock *
@@ -103,12 +70,11 @@ vdso_find_clock(void)
 {
 	uintptr_t image = os_auxv(AT_SYSINFO_EHDR);
 	struct vdso vdso = {0};
-	size_t n;
 
 	if (image == 0 || !vdso_open(&vdso, image) || !vdso_tables(&vdso))
 		return NULL;
-	n = vdso_count(&vdso);
-	for (const Elf64_Sym *s = vdso.symbols; n > 0; s++, n--)
+	for (const Elf64_Sym *s = vdso.symbols;
+	     (const char *)(s + 1) <= vdso.names; s++)
 		if (s->st_shndx != SHN_UNDEF &&
 		    ELF64_ST_TYPE(s->st_info) == STT_FUNC &&
 		    string_is_equal(vdso.names + s->st_name, VDSO_CLOCK))
