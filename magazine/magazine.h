@@ -73,7 +73,10 @@ void magazine_layer_end(struct magazine_layer *layer);
 extern hidden size_t magazine_bytes_most;
 extern hidden size_t magazine_depot_most;
 
-/* Shards of each depot; 0: one for every 8 CPUs (an option). */
+/*
+ * Shards of each depot; 0: one for every 8 CPUs (an option).  The most are
+ * enough for the 8192 CPUs of the largest kernel.
+ */
 #define MAGAZINE_SHARDS_MAX 1024
 extern hidden unsigned magazine_depot_shards;
 
@@ -122,7 +125,7 @@ enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
  * Allocate up to n objects, at most MAGAZINE_BULK, from this CPU's magazines
  * and the depot.  Acquires ownership of the header once and exchanges whole
  * magazines.  Returns the number of objects: 0 if there are none or another
- * thread owns the header.
+ * thread owns the header.  The bound is that of the time for which it is owned.
  */
 #define MAGAZINE_BULK 1024u
 unsigned magazine_get_bulk(

@@ -63,7 +63,7 @@ void dump_help(void);
 struct text;
 void option_report_all(struct text *text);
 
-/* The most bytes of that list. */
+/* The most bytes of that list, which has 4 KiB; the rest would be cut. */
 #define OPTION_REPORT_BYTES (16 * KIB)
 
 #endif

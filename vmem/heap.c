@@ -38,7 +38,7 @@
 
 /*
  * Attempts to pass a foreign unit, FOREIGN_WAIT_NS apart, before an allocation
- * fails.
+ * fails: 10 ms for a thread that holds the unit.
  */
 #define FOREIGN_TRIES   100
 #define FOREIGN_WAIT_NS 100000

@@ -67,7 +67,12 @@
 #include "vmem/panic.h"
 #include "vmem/probe.h"
 
-#define EPOCH_SHIFT   27 /* an epoch is 2^27 ns, 134 ms */
+/*
+ * An epoch is 2^27 ns, 134 ms.  A byte counts 17 s of them, and the oldest age
+ * that a purge can ask for is half of that; the ages in update.c are at most
+ * 1 s, or the time since the last activity, for which 8 s are as good as more.
+ */
+#define EPOCH_SHIFT   27
 #define EPOCHS        125
 #define STATE_CLEAN   0 /* or allocated */
 #define STATE_AWAY    126

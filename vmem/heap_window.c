@@ -21,7 +21,8 @@
  * Addresses of the window.  341 GiB are between WINDOW_BASE and the lowest
  * address of a position-independent program (0x555555554000): enough for a
  * window of WINDOW_NEAR_MAX and a random offset below WINDOW_RANDOM.  A larger
- * window is at WINDOW_BASE_LARGE.
+ * window is at WINDOW_BASE_LARGE.  The tables of WINDOW_MAX take 4.25 GiB of
+ * addresses; WINDOW_MIN holds 128 slabs.
  */
 #define WINDOW_BASE       ((uintptr_t)0x550000000000)
 #define WINDOW_NEAR_MAX   ((size_t)256 * GIB)

@@ -37,31 +37,25 @@
 #include "vmem/meta.h"
 
 /*
- * Tags allocated at once beyond those that are needed, so that the metadata
- * allocator's lock is taken less often.
- */
-#define RESERVE_BATCH 8
-
-/*
  * Most spare tags of an arena (4 KiB).  This lets allocations after a burst of
  * frees do without the metadata allocator.
  */
 #define RESERVE_MAX 64
 
-/* Allocate tags up to n + RESERVE_BATCH; false if there are fewer than n. */
+/* Allocate tags up to n; false if there are fewer. */
 static noinline bool
 segment_reserve_fill(struct reserve *reserve, unsigned n)
 {
-	while (reserve->nspare < n + RESERVE_BATCH) {
+	while (reserve->nspare < n) {
 		struct segment *seg = meta_alloc(sizeof(*seg));
 
 		if (seg == NULL)
-			break;
+			return false;
 		seg->chain = reserve->spare;
 		reserve->spare = seg;
 		reserve->nspare++;
 	}
-	return reserve->nspare >= n;
+	return true;
 }
 
 bool

@@ -56,8 +56,8 @@ void *large_resize(void *p, size_t bytes, size_t size);
 void *large_alloc_copy(void *p, size_t oldbytes, size_t size);
 
 /*
- * The least size to move by pages: a smaller block has hardly one whole huge
- * page.
+ * The least size to move by pages: two huge pages.  A smaller block may lie so
+ * that it has no whole one.
  */
 #define LARGE_MOVE_MIN (4 * MIB)
 
