@@ -82,12 +82,6 @@
 #define PURGE_UNITS   64 /* most units for one call of os_purge() */
 #define WINDOW_UNITS  ((size_t)32)
 
-/* A thread that waits for a purge looks again after this time. */
-#define PURGE_WAIT_NS 1000000
-
-/* After a thread has waited for so long, no thread waits for that purge. */
-#define PURGE_WAIT_MAX_NS 100000000
-
 static uint8_t *states;      /* [atomic] state of each unit */
 static size_t nmarked;       /* [atomic] units from here on were never dirty */
 static uintptr_t states_end; /* [heap_lock] end of committed states */
@@ -223,8 +217,9 @@ purge_await(const uint8_t *state)
 		if (is != STATE_PURGING || os_is_taking() ||
 		    load_relaxed(&purge_is_stuck))
 			return is;
-		os_futex_wait(&purge_word, word, PURGE_WAIT_NS);
-		if (os_now_ns() - from >= PURGE_WAIT_MAX_NS)
+		os_futex_wait(&purge_word, word, POLL_NS);
+		/* A function of the program that the purge calls waits. */
+		if (os_now_ns() - from >= PROGRAM_WAIT_NS)
 			store_relaxed(&purge_is_stuck, true);
 	}
 }

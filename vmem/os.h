@@ -280,6 +280,16 @@ _Noreturn void os_abort(void);
  * ever).  os_futex_wake() returns whether it woke a thread.
  */
 void os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+
+/* Sleep between two looks at a state, if its change wakes no thread. */
+#define POLL_NS         ((uint64_t)1000000)
+/*
+ * The longest wait for another thread that may be in a function of the program.
+ * Because that function may wait for a lock that the waiting thread holds, the
+ * wait would be a deadlock without an end.
+ */
+#define PROGRAM_WAIT_NS ((uint64_t)100000000)
+
 bool os_futex_wake(uint32_t *word, unsigned nwaiters);
 
 /*

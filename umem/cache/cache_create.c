@@ -335,7 +335,10 @@ class_cache_make(unsigned class)
 	return cache;
 }
 
-/* Bytes of addresses from one block of zero bytes to the next. */
+/*
+ * Bytes of addresses from one block of zero bytes to the next: such a block may
+ * be requested with an alignment up to a cache line.
+ */
 #define ZERO_CHUNK CACHE_LINE
 
 bool

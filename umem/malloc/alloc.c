@@ -438,7 +438,10 @@ alloc_slow(size_t size)
 					   : alloc_larger(size);
 }
 
-/* From this size on, purging dirty pages is cheaper than writing zeros. */
+/*
+ * From this size on, dirty pages are purged instead of overwritten: most of the
+ * block may be clean, and the program may not use all of it.
+ */
 #define ZERO_BY_PURGE_MIN (32 * MIB)
 
 static void *

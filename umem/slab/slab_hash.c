@@ -13,6 +13,7 @@
 #include "vmem/hash.h"
 #include "vmem/meta.h"
 
+/* Chains at first; they double when there are two slabs for each. */
 #define HASH_FIRST 16
 
 static struct slab **

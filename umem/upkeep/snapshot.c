@@ -34,9 +34,6 @@
 #include "vmem/panic.h"
 #include "vmem/syscall.h"
 
-/* How long to sleep while the command prepares, in ns. */
-#define READY_WAIT_NS 1000000
-
 enum {
 	SNAPSHOT_NONE,
 	SNAPSHOT_ASKED,
@@ -91,7 +88,7 @@ snapshot_make(uint64_t wait_ns)
 		return;
 	while (os_now_ns() - began < wait_ns &&
 	       load_acquire(&snapshot.state) == SNAPSHOT_READY)
-		os_futex_wait(&snapshot.state, SNAPSHOT_READY, READY_WAIT_NS);
+		os_futex_wait(&snapshot.state, SNAPSHOT_READY, POLL_NS);
 	if (state_change(SNAPSHOT_READY, SNAPSHOT_NONE))
 		return;
 	/* The program may have overwritten it. */

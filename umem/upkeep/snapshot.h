@@ -4,7 +4,10 @@
 
 #include "vmem/base.h"
 
-/* How long the upkeep thread waits for the command. */
+/*
+ * How long the upkeep thread waits for the command, which may have ended: one
+ * update is late by as much.
+ */
 #define SNAPSHOT_WAIT_NS 250000000
 
 /*

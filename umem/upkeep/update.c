@@ -45,7 +45,7 @@
  *		by a request for memory of a source that has none: destructors
  *		of the caches of that source, in the requesting thread
  *	Any other request that finds no memory while the library has a thread
- *	makes that thread call them, and waits for it at most RECLAIM_WAIT_NS,
+ *	makes that thread call them, and waits for it at most PROGRAM_WAIT_NS,
  *	because the upkeep thread may be waiting for a lock that the caller
  *	holds.
  */
@@ -69,22 +69,17 @@
 #include "vmem/vmem.h"
 
 /* Bytes that the upkeep thread purges in one piece. */
-#define PURGE_PIECE     (8 * MIB)
+#define PURGE_PIECE   (8 * MIB)
 /* Frees between two ticks. */
-#define TICK_FREES      250
-/*
- * How long to wait for a reclaim of another thread.  The wait is limited
- * because that thread may be waiting for a lock that the caller holds.
- */
-#define RECLAIM_WAIT_NS 100000000
+#define TICK_FREES    250
 /*
  * How often a request is tried again: RECLAIM_TRIES times in any case, once for
  * memory of the library's own structures and once for the request itself, and
  * up to RECLAIM_MAX times while reclaim callbacks free something.  A callback
  * that frees one object of 100 bytes each time has then freed a slab of them.
  */
-#define RECLAIM_TRIES   2
-#define RECLAIM_MAX     1000
+#define RECLAIM_TRIES 2
+#define RECLAIM_MAX   1000
 
 static_assert(RECLAIM_TRIES <= RECLAIM_MAX, "callbacks add tries");
 
@@ -284,7 +279,7 @@ reap_by_thread(void)
 	uint32_t seen = load_acquire(&reaps_done);
 
 	reap_request();
-	os_futex_wait(&reaps_done, seen, RECLAIM_WAIT_NS);
+	os_futex_wait(&reaps_done, seen, PROGRAM_WAIT_NS);
 }
 
 bool
@@ -304,7 +299,7 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	if (size > (most != 0 ? most : heap_committed()))
 		return false;
 	if (!worker_begin())
-		return worker_await(RECLAIM_WAIT_NS);
+		return worker_await(PROGRAM_WAIT_NS);
 	by_thread = update_has_thread();
 	if (may_call && !by_thread)
 		reap_all();
@@ -335,7 +330,7 @@ update_trim(void)
 	os_purge_force(true);
 	/* Upkeep in another thread ends soon; if not, do without. */
 	if (worker_begin() ||
-	    (worker_await(RECLAIM_WAIT_NS) && worker_begin())) {
+	    (worker_await(PROGRAM_WAIT_NS) && worker_begin())) {
 		reap_all();
 		trimmed = 0;
 		cache_walk_as_worker(WALK_ALL, trim_slabs);

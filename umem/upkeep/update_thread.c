@@ -57,8 +57,8 @@
  *	whether that is still the present epoch.  The keeper changes the epoch,
  *	then checks calling_epoch.  By sequential consistency either the upkeep
  *	thread makes no further call, and is joined, or the keeper sees that it
- *	is in a call.  Then the keeper waits for at most CALL_TRIES *
- *	CALL_WAIT_NS and detaches the thread, which ends by itself when the
+ *	is in a call.  Then the keeper waits for at most
+ *	PROGRAM_WAIT_NS and detaches the thread, which ends by itself when the
  *	function returns.
  *
  * Attributes
@@ -101,19 +101,17 @@
 #include "vmem/panic.h"
 #include "vmem/syscall.h"
 
-/* Updates without anything to do before the thread sleeps. */
+/*
+ * Updates without anything to do before the thread sleeps: memory of CPU caches
+ * is released by the second update after its last use, and the third finds the
+ * pages of that.
+ */
 #define IDLE_UPDATES 3
+/* Functions of the program run on it; mlockall() locks it in memory. */
 #define THREAD_STACK (1 * MIB)
 #define STARTS       8
-/*
- * How long to wait for a function of the program that the thread is in: 100 ms.
- */
-#define CALL_TRIES   100
-#define CALL_WAIT_NS 1000000
-
-/* How long to wait for a created thread to run: a second. */
-#define BEGIN_TRIES   1000
-#define BEGIN_WAIT_NS 1000000
+/* How long to wait for a created thread to run: a machine may be busy. */
+#define BEGIN_NS     1000000000
 
 /* See "When it exists". */
 #define LINGER_NS  ((uint64_t)2500000000)
@@ -369,13 +367,13 @@ update_thread_stop(void)
 	update_thread_wake();
 	if (is_self)
 		return;
-	for (int i = 0; i < CALL_TRIES; i++) {
+	for (uint64_t ns = 0; ns < PROGRAM_WAIT_NS; ns += POLL_NS) {
 		if (__atomic_load_n(&calling_epoch, __ATOMIC_SEQ_CST) !=
 		    own_epoch) {
 			pthread_join(thread, NULL);
 			return;
 		}
-		os_futex_wait(&calling_epoch, own_epoch, CALL_WAIT_NS);
+		os_futex_wait(&calling_epoch, own_epoch, POLL_NS);
 	}
 	pthread_detach(thread);
 }
@@ -455,13 +453,13 @@ keeper_work(bool gives_way)
 void
 update_thread_await(void)
 {
-	for (int i = 0; i < BEGIN_TRIES; i++) {
+	for (uint64_t ns = 0; ns < BEGIN_NS; ns += POLL_NS) {
 		uint32_t seen = load_acquire(&running_epoch);
 
 		if (__atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0 &&
 		    (!update_has_thread() || is_of_epoch(seen)))
 			return;
-		os_futex_wait(&running_epoch, seen, BEGIN_WAIT_NS);
+		os_futex_wait(&running_epoch, seen, POLL_NS);
 	}
 }
 
@@ -536,7 +534,7 @@ update_thread_end_now(void)
 	bool ended = false;
 
 	__atomic_store_n(&linger_end_ns, 0, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < CALL_TRIES; i++) {
+	for (uint64_t ns = 0; ns < PROGRAM_WAIT_NS; ns += POLL_NS) {
 		if (!update_has_thread() &&
 		    __atomic_load_n(&has_ended, __ATOMIC_SEQ_CST) == 0 &&
 		    __atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0)
@@ -546,7 +544,7 @@ update_thread_end_now(void)
 			keeper_work(/* gives_way */ false);
 			break;
 		}
-		os_futex_wait(&keeper, 1, CALL_WAIT_NS);
+		os_futex_wait(&keeper, 1, POLL_NS);
 	}
 	update_thread_settle();
 	return ended;
