@@ -27,19 +27,10 @@
  * nmarked before it stores the states of a block and frees it to the arena, and
  * the lock of the arena orders this before the next allocation of the units.
  *
- * A large block has many units, so eight states are read, stored or cleared at
- * once where they lie in one word.  A store by words is made by the thread that
- * frees the units: they are allocated, so no other thread changes their states.
- * The states of an allocated block become clean by a compare-and-swap of the
- * word, which fails if another thread has changed one of the eight meanwhile.
- * It is tried only if none is STATE_PURGING; otherwise the states are cleared
- * one by one.  The other threads that change a state of the word swap or store
- * its byte, and the caches of the CPUs keep accesses of both sizes in order.
- *
- * A block of gigabytes has many words, so the free of a whole group of
- * GROUP_UNITS units stores one state.  A thread that purges the group, or has
- * allocated a part of it, first splits it: it stores the epoch in every unit.
- * A thread that has allocated the whole group clears the one state.  Both hold
+ * A large block has many units, so the free of a whole group of GROUP_UNITS
+ * units stores one state.  A thread that purges the group, or has allocated a
+ * part of it, first splits it: it stores the epoch in every unit.  A thread
+ * that has allocated the whole group clears the one state.  Both hold
  * heap_lock, so a group is split or cleared once, and no group is half split
  * when the process forks.  The splitting thread stores the first state last: a
  * thread that reads another value there finds the states of its own units.
@@ -78,7 +69,7 @@
 #define STATE_AWAY    126
 #define STATE_PURGING 127
 #define STATE_WHOLE   128
-#define GROUP_UNITS   ((size_t)256)
+#define GROUP_UNITS   ((size_t)64)
 #define PURGE_UNITS   64 /* most units for one call of os_purge() */
 #define WINDOW_UNITS  ((size_t)32)
 
@@ -149,23 +140,6 @@ is_word(size_t i, size_t end)
 	return i % 8 == 0 && end - i >= 8;
 }
 
-/* The number of states of a word that are not STATE_CLEAN. */
-static inline unsigned
-word_ndirty(uint64_t word)
-{
-	uint64_t low = (word & ALL_BYTES(0x7f)) + ALL_BYTES(0x7f);
-
-	return (unsigned)__builtin_popcountll((low | word) & ALL_BYTES(0x80));
-}
-
-/* Is a state of the word STATE_AWAY or STATE_PURGING? */
-static inline bool
-word_is_special(uint64_t word)
-{
-	return word_ndirty((word | ALL_BYTES(1)) ^ ALL_BYTES(STATE_PURGING)) !=
-	       8;
-}
-
 static inline bool
 is_clean(uint8_t state)
 {
@@ -182,23 +156,6 @@ is_clean_word(size_t i, size_t end)
 		return false;
 	word = load_acquire(word_of(i));
 	return word == 0 || word == ALL_BYTES(STATE_AWAY);
-}
-
-/*
- * Clear the eight states of a word of allocated units, and add the number of
- * those that were dirty.  Returns false if they must be cleared one by one.
- */
-static inline bool
-word_clear(uint64_t *word, size_t *nwere)
-{
-	uint64_t was = load_acquire(word);
-
-	if (was != 0 && (word_is_special(was) ||
-			    !__atomic_compare_exchange_n(word, &was, 0, false,
-				__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
-		return false;
-	*nwere += word_ndirty(was);
-	return true;
 }
 
 /*
@@ -349,10 +306,6 @@ units_clear(size_t i, size_t end, size_t *nwere)
 	}
 	end = heap_min(end, align_down(i, GROUP_UNITS) + GROUP_UNITS);
 	while (i < end) {
-		if (is_word(i, end) && word_clear(word_of(i), nwere)) {
-			i += 8;
-			continue;
-		}
 		uint8_t was = unit_state_clear(&states[i]);
 		size_t n = was == STATE_AWAY ? units_commit(i, end) : 1;
 
@@ -441,9 +394,6 @@ heap_states_mark(void *at, size_t bytes)
 		if (is_group(i, first + n)) {
 			store_release(&states[i], STATE_WHOLE | epoch);
 			i += GROUP_UNITS;
-		} else if (is_word(i, first + n)) {
-			store_release(word_of(i), ALL_BYTES(epoch));
-			i += 8;
 		} else {
 			store_release(&states[i++], epoch);
 		}
@@ -623,8 +573,7 @@ heap_states_after_fork(void)
 			i += GROUP_UNITS - 1;
 			continue;
 		}
-		if (is_word(i, end) && !word_is_special(*word_of(i))) {
-			n += word_ndirty(*word_of(i));
+		if (is_clean_word(i, end)) {
 			i += 7;
 			continue;
 		}

@@ -691,7 +691,7 @@ churn(void *arg)
 			at[i] = NULL;
 			continue;
 		}
-		/* One block in eight fills whole words or groups of states. */
+		/* One block in eight fills whole groups of states. */
 		bytes[i] = (1 + (x >> 20) % 4) * (i == 0 ? most * UNIT : UNIT);
 		at[i] = heap_alloc(bytes[i], UNIT, &zeroed);
 		if (at[i] == NULL || (zeroed && !is_filled(at[i], bytes[i], 0)))
