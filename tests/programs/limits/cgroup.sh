@@ -7,7 +7,7 @@ set -u
 export LC_ALL=C
 umem=$B/umem
 
-if ! unshare -m true 2>/dev/null; then
+if ! $UNSHARE true 2>/dev/null; then
 	echo "unshare is not permitted"
 	exit 77
 fi
@@ -16,7 +16,7 @@ fi
 # FOLDER/cgroup as the list of groups of each process
 within() {
 	# shellcheck disable=SC2016 # for the inner shell
-	unshare -m bash -c '
+	$UNSHARE bash -c '
 		mount --bind "$1/groups" /sys/fs/cgroup || exit
 		mount --bind "$1/cgroup" "/proc/$$/cgroup" || exit
 		shift

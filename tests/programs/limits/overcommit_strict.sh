@@ -7,7 +7,7 @@ set -eu
 echo 2 >mode
 chmod 644 mode
 fake='mount --bind mode /proc/sys/vm/overcommit_memory'
-unshare -m sh -c "$fake" 2>/dev/null || {
+$UNSHARE sh -c "$fake" 2>/dev/null || {
 	echo "no mount namespaces here"
 	exit 77
 }
@@ -127,5 +127,5 @@ END
 "$CC" -D_GNU_SOURCE -fno-builtin -I"$TOP" -o main main.c -pthread
 for mode in rseq locked; do
 	export UMEM_OPTIONS=mode=$mode
-	unshare -m sh -c "$fake && LD_PRELOAD=$SHIM ./main"
+	$UNSHARE sh -c "$fake && LD_PRELOAD=$SHIM ./main"
 done

@@ -2,7 +2,7 @@
 # The library works without /proc and /sys.
 set -eu
 hide='mount -t tmpfs none /proc && mount -t tmpfs none /sys'
-unshare -m sh -c "$hide" 2>/dev/null || {
+$UNSHARE sh -c "$hide" 2>/dev/null || {
 	echo "no mount namespaces here"
 	exit 77
 }
@@ -48,7 +48,7 @@ END
 for mode in rseq own locked; do
 	export UMEM_OPTIONS=mode=$mode
 	# The mode is not a worse one for it: compared with that of the demo.
-	hidden=$(unshare -m sh -c "$hide && LD_PRELOAD=$SHIM ./main")
+	hidden=$($UNSHARE sh -c "$hide && LD_PRELOAD=$SHIM ./main")
 	said=$(LD_PRELOAD=$SHIM UMEM_OPTIONS=$UMEM_OPTIONS,verbose env true 2>&1)
 	case $hidden/$said in
 	2/*locked* | [01]/*rseq*) ;;
