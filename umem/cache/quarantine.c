@@ -23,7 +23,6 @@
 #include "umem/cache/quarantine.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
-#include "vmem/panic.h"
 
 /* The limits of the quarantine of one cache, in bytes and chunks. */
 #define QUARANTINE_BYTES_MAX (256 * KIB)
@@ -53,7 +52,6 @@ quarantine_init(struct quarantine *q, size_t chunk)
 void
 quarantine_end(struct quarantine *q)
 {
-	umem_assert(quarantine_count(q) == 0);
 	umem_assert(quarantine_count(q) == 0);
 	if (q->slot != NULL)
 		meta_free(q->slot, q->nslots * sizeof(*q->slot));

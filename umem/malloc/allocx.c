@@ -18,7 +18,6 @@
 #include "umem/debug/debug.h"
 #include "umem/malloc/alloc.h"
 #include "umem/malloc/replaced.h"
-#include "umem/malloc/replaced.h"
 
 #define ALLOCX_ALIGN_BITS 63
 #define ALLOCX_ZERO       0x40

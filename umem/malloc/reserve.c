@@ -45,17 +45,10 @@ reserve_check_locked(const struct cache_reserve *reserve)
 }
 
 static void
-reserve_set_nready_locked(umem_cache_t *cache, size_t n)
+reserve_set_locked(umem_cache_t *cache, size_t want, size_t nready)
 {
-	store_relaxed(&cache->reserve.nready, n);
-	reserve_check_locked(&cache->reserve);
-	cache_choose_fast(cache);
-}
-
-static void
-reserve_set_want_locked(umem_cache_t *cache, size_t n)
-{
-	store_relaxed(&cache->reserve.want, n);
+	store_relaxed(&cache->reserve.want, want);
+	store_relaxed(&cache->reserve.nready, nready);
 	reserve_check_locked(&cache->reserve);
 	cache_choose_fast(cache);
 }
@@ -85,7 +78,7 @@ reserve_put(umem_cache_t *cache, void *const *objects, size_t n)
 	if (n != 0) {
 		memcpy(reserve->objects + reserve->nready, objects,
 		    n * sizeof(void *));
-		reserve_set_nready_locked(cache, reserve->nready + n);
+		reserve_set_locked(cache, reserve->want, reserve->nready + n);
 	}
 	lock_release(&limit_lock);
 	return n;
@@ -101,18 +94,27 @@ reserve_drop(umem_cache_t *cache, void *const *objects, size_t n)
 	cache_put_bulk(cache, objects, n, "umem_cache_set_reserve");
 }
 
-bool
-reserve_fill(umem_cache_t *cache)
+/* Allocates the objects that the reserve lacks.  Returns whether it is full. */
+static bool
+reserve_fill_by(umem_cache_t *cache, bool reclaims)
 {
 	while (reserve_is_short(cache)) {
 		void *object;
+		size_t n = reclaims ? bulk_get(cache, 1, &object, UMEM_RESERVE)
+				    : cache_get_bulk(cache, &object, 1);
 
-		if (cache_get_bulk(cache, &object, 1) == 0)
+		if (n == 0)
 			return false;
 		if (reserve_put(cache, &object, 1) == 0)
 			reserve_drop(cache, &object, 1);
 	}
 	return true;
+}
+
+bool
+reserve_fill(umem_cache_t *cache)
+{
+	return reserve_fill_by(cache, /* reclaims */ false);
 }
 
 /* Takes the last n objects of the array, still set aside; 0: it has fewer. */
@@ -127,7 +129,7 @@ reserve_take_out(umem_cache_t *cache, size_t n, void **objects)
 	if (n != 0) {
 		memcpy(objects, reserve->objects + reserve->nready - n,
 		    n * sizeof(void *));
-		reserve_set_nready_locked(cache, reserve->nready - n);
+		reserve_set_locked(cache, reserve->want, reserve->nready - n);
 	}
 	lock_release(&limit_lock);
 	return n;
@@ -171,21 +173,6 @@ reserve_grow(struct cache_reserve *reserve, size_t n)
 	return true;
 }
 
-/* Fills the reserve with reclaims of memory; false: there is none. */
-static bool
-reserve_fill_reclaiming(umem_cache_t *cache)
-{
-	while (reserve_is_short(cache)) {
-		void *object;
-
-		if (bulk_get(cache, 1, &object, UMEM_RESERVE) == 0)
-			return false;
-		if (reserve_put(cache, &object, 1) == 0)
-			reserve_drop(cache, &object, 1);
-	}
-	return true;
-}
-
 /* Objects beyond those that it should keep go back. */
 static void
 reserve_trim(umem_cache_t *cache)
@@ -202,7 +189,7 @@ static void
 reserve_set_want(umem_cache_t *cache, size_t n)
 {
 	lock_take(&limit_lock);
-	reserve_set_want_locked(cache, n);
+	reserve_set_locked(cache, n, cache->reserve.nready);
 	lock_release(&limit_lock);
 }
 
@@ -215,7 +202,7 @@ umem_cache_set_reserve(umem_cache_t *cache, size_t n)
 		goto no_memory;
 	reserve_set_want(cache, n);
 	/* A smaller reserve asks for less than before, so it may stay short. */
-	if (!reserve_fill_reclaiming(cache) && n >= before) {
+	if (!reserve_fill_by(cache, /* reclaims */ true) && n >= before) {
 		reserve_set_want(cache, before);
 		reserve_trim(cache);
 		goto no_memory;

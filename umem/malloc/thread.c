@@ -131,19 +131,13 @@ next_functions_find_once(void)
  * start it, and choose by the child's registration how the parent finds its
  * area.
  */
-static enum rseq_stopped
-rseq_stop_for_child(void)
+enum rseq_stopped
+vfork_begin(void)
 {
 	if (!umem_ready())
 		return RSEQ_NOT_RUNNING;
 	os_note_process();
 	return rseq_thread_stop(&cpu_layer.rseq);
-}
-
-enum rseq_stopped
-vfork_begin(void)
-{
-	return rseq_stop_for_child();
 }
 
 pid_t
@@ -196,7 +190,7 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 		return -1;
 	}
 	if (shares_tls)
-		stopped = rseq_stop_for_child();
+		stopped = vfork_begin();
 	if (stopped == RSEQ_NOT_STOPPED) {
 		errno = EAGAIN;
 		return -1;

@@ -149,6 +149,16 @@ reclaim_purge_cache(struct umem_cache *cache)
 	return false;
 }
 
+size_t
+reclaim_slab_pages(enum cache_walk walk, size_t bytes)
+{
+	/* In a child that a walk has forked, the next walk does nothing. */
+	purge_left = bytes;
+	if (bytes != 0)
+		cache_walk_as_worker(walk, reclaim_purge_cache);
+	return bytes - purge_left;
+}
+
 /*
  * Reclaims idle cached memory after the heap has grown.  Returns false if
  * another thread is the worker.
@@ -156,14 +166,14 @@ reclaim_purge_cache(struct umem_cache *cache)
 static bool
 reclaim_for_growth(size_t target)
 {
+	size_t bytes;
+
 	if (!worker_begin())
 		return false;
 	cache_walk_as_worker(WALK_GROWTH, cache_reclaim_idle);
-	purge_left = bytes_left(hole_bytes(), target);
-	if (purge_left > RELEASE_LIMIT)
-		purge_left = RELEASE_LIMIT;
-	if (purge_left != 0)
-		cache_walk_as_worker(WALK_PURGE, reclaim_purge_cache);
+	bytes = bytes_left(hole_bytes(), target);
+	reclaim_slab_pages(
+	    WALK_PURGE, bytes < RELEASE_LIMIT ? bytes : RELEASE_LIMIT);
 	worker_end();
 	return true;
 }
@@ -188,8 +198,7 @@ reclaim_slabs(size_t bytes)
 {
 	umem_assert(worker_is_self());
 	cache_walk_as_worker(WALK_ALL, cache_reclaim_idle);
-	purge_left = bytes;
-	cache_walk_as_worker(WALK_ALL, reclaim_purge_cache);
+	reclaim_slab_pages(WALK_ALL, bytes);
 }
 
 static bool

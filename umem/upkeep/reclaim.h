@@ -2,7 +2,7 @@
 #ifndef UMEM_RECLAIM_H
 #define UMEM_RECLAIM_H
 
-#include "vmem/base.h"
+#include "umem/cache/cache_walk.h"
 
 /* [a] heap_allocated_total() below which reclaim_check() finds no work. */
 extern hidden size_t reclaim_at;
@@ -48,6 +48,12 @@ size_t reclaim_idle_bytes(void);
 
 /* Releases about this many bytes from depots to the slabs. */
 void reclaim_depots(size_t bytes);
+
+/*
+ * Purges about this many bytes of free pages of slabs, in the caches of the
+ * walk.  Returns the bytes purged.  Only the worker may call it.
+ */
+size_t reclaim_slab_pages(enum cache_walk walk, size_t bytes);
 
 /*
  * Releases empty slabs, and purges free pages of slabs, about this many bytes.

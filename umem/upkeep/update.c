@@ -138,28 +138,20 @@ reap_all(void)
 	    has_callbacks && (count_used() < chunks || heap_used() < bytes));
 }
 
-/* Age at which this update purges pages of slabs, and how many bytes more. */
+/*
+ * May this update call functions of the program?  The age at which it purges
+ * pages of slabs, and how many bytes more.
+ */
+static bool may_call_now;      /* [worker] */
 static unsigned purge_updates; /* [worker] */
 static size_t purge_left;      /* [worker] */
 
 static bool
-update_and_purge(struct umem_cache *cache, bool may_call)
+update_and_purge(struct umem_cache *cache)
 {
-	bool has_more = cache_update(cache, may_call);
+	bool has_more = cache_update(cache, may_call_now);
 
 	return cache_purge_idle(cache, purge_updates, &purge_left) || has_more;
-}
-
-static bool
-update_with_calls(struct umem_cache *cache)
-{
-	return update_and_purge(cache, /* may_call */ true);
-}
-
-static bool
-update_without_calls(struct umem_cache *cache)
-{
-	return update_and_purge(cache, /* may_call */ false);
 }
 
 /* The whole updates in an age, but one at least. */
@@ -199,16 +191,17 @@ purge_in_pieces(uint64_t age_ns, size_t limit)
  * was anything to release, or will be.
  */
 static bool
-update_memory(bool (*update)(struct umem_cache *), size_t limit)
+update_memory(bool may_call, size_t limit)
 {
 	uint64_t age_ns;
 	bool busy;
 
 	umem_assert(worker_is_self());
 	age_ns = reclaim_age(RECLAIM_AGE_NS, reclaim_page_pressure());
+	may_call_now = may_call;
 	purge_updates = age_in_updates(age_ns);
 	purge_left = limit;
-	busy = cache_walk_as_worker(WALK_ALL, update);
+	busy = cache_walk_as_worker(WALK_ALL, update_and_purge);
 	return purge_in_pieces(age_ns, limit) || busy;
 }
 
@@ -235,7 +228,7 @@ update_all(void)
 	 */
 	if (!worker_is_self())
 		return false;
-	busy = update_memory(update_with_calls, SIZE_MAX);
+	busy = update_memory(/* may_call */ true, SIZE_MAX);
 	if (!worker_is_self())
 		return false;
 	if (!soft_limit_release(SIZE_MAX))
@@ -312,15 +305,6 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	return true;
 }
 
-static size_t trimmed; /* [worker] bytes */
-
-static bool
-trim_slabs(struct umem_cache *cache)
-{
-	trimmed += page_purge(&cache->slabs, SIZE_MAX);
-	return true;
-}
-
 size_t
 update_trim(void)
 {
@@ -332,9 +316,7 @@ update_trim(void)
 	if (worker_begin() ||
 	    (worker_await(PROGRAM_WAIT_NS) && worker_begin())) {
 		reap_all();
-		trimmed = 0;
-		cache_walk_as_worker(WALK_ALL, trim_slabs);
-		bytes = trimmed;
+		bytes = reclaim_slab_pages(WALK_ALL, SIZE_MAX);
 		worker_end();
 	}
 	bytes += heap_purge(0, SIZE_MAX);
@@ -362,7 +344,7 @@ update_in_caller(uint64_t now)
 {
 	if (!worker_begin())
 		return;
-	update_memory(update_without_calls, RELEASE_LIMIT);
+	update_memory(/* may_call */ false, RELEASE_LIMIT);
 	/* A child that the program's madvise() forked has no turn. */
 	if (worker_is_self())
 		soft_limit_release(RELEASE_LIMIT);
