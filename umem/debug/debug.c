@@ -183,7 +183,7 @@ quarantined_is_intact(struct umem_cache *cache, void *p, size_t most)
 	return debug_free_is_intact(cache, bufctl_at(slab, i), p, most);
 }
 
-/* Objects that the report of a destroyed cache names. */
+/* Objects that the report of a destroyed cache names: a screen of stacks. */
 #define OBJECTS_REPORTED 4
 
 /*

@@ -84,6 +84,7 @@ _Static_assert(sizeof(struct bufctl_audit) % sizeof(uint64_t) == 0,
     "bufctls of an array are aligned");
 _Static_assert(API_COUNT <= UINT16_MAX, "bufctl.api has 16 bits");
 
+/* Defaults and a limit of libumem. */
 #define AUDIT_FRAMES_DEFAULT 15
 #define AUDIT_FRAMES_MAX     490
 #define CONTENTS_DEFAULT     256
@@ -111,6 +112,7 @@ struct debug_choice {
 	char patterns[256];  /* comma-separated; empty: every cache */
 };
 
+/* Parts of UMEM_DEBUG with a list of caches each; more are reported. */
 #define DEBUG_CHOICES 8
 
 struct debug {

@@ -14,12 +14,6 @@
 #include "umem/debug/wait_sum.h"
 #include "vmem/os.h"
 
-/*
- * Bytes of padding before a buffer, behind the tag there, that a free of the
- * buffer compares.
- */
-#define PREVIOUS_BYTES 64
-
 /* Reads bytes that another thread may write to. */
 #define unchecked __attribute__((no_sanitize("thread")))
 
@@ -143,25 +137,17 @@ padding_of_tag(
 }
 
 /*
- * Checks the last bytes of the padding, at most most of them.  Returns the
- * offset from the tag's end of the first word that a write has changed;
- * SIZE_MAX: none.
+ * Returns the offset from the tag's end of the first word of the padding that a
+ * write has changed; SIZE_MAX: none.
  */
 static size_t
-padding_find_change(
-    const struct umem_cache *cache, const struct buftag *tag, size_t most)
+padding_find_change(const struct umem_cache *cache, const struct buftag *tag)
 {
-	size_t bytes, i;
+	size_t bytes;
 	const uint64_t *padding = padding_of_tag(cache, tag, &bytes);
+	size_t i = pattern_find_change(padding, bytes, PATTERN_END_WORD);
 
-	if (bytes > most) {
-		padding += (bytes - most) / sizeof(*padding);
-		bytes = most;
-	}
-	i = pattern_find_change(padding, bytes, PATTERN_END_WORD);
-	return i < bytes / 8 ? (size_t)((const char *)&padding[i] -
-					(const char *)(tag + 1))
-			     : SIZE_MAX;
+	return i < bytes / 8 ? i * 8 : SIZE_MAX;
 }
 
 /*
@@ -220,7 +206,7 @@ tail_is_intact(const struct umem_cache *cache, const struct bufctl *bufctl,
 		info->code = UMERR_BADBUFCTL;
 		return false;
 	}
-	info->offset = padding_find_change(cache, tag, SIZE_MAX);
+	info->offset = padding_find_change(cache, tag);
 	if (info->offset == SIZE_MAX)
 		return true;
 	info->offset += cache->tag_offset + sizeof(*tag);
@@ -350,7 +336,7 @@ debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
 	tag = debug_tag(cache, (char *)p - cache->slabs.layout.chunk);
 	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_RETIRED ||
 	    (tag_is_plausible(tag, before) &&
-		padding_find_change(cache, tag, PREVIOUS_BYTES) == SIZE_MAX))
+		padding_find_change(cache, tag) == SIZE_MAX))
 		return true;
 	if (overrun_is_reported(cache, bufctl, before, p))
 		return false;

@@ -5,10 +5,10 @@
  * bytes of 0xbb follow the size, and the bufctl is allocated separately.  With
  * guards and in hardened mode the span ends with a guard page, and the whole
  * pages between the block and the page of the tag are inaccessible, too.
- * Blocks above DECOMMIT_MIN are then large blocks, so that the pages of all
- * of them are released when they are freed.  freed.c keeps the bufctls of the
- * blocks that were freed last.  The addresses of a block are not reused until
- * its bufctl leaves that ring.
+ * Blocks above a unit of the heap are then large blocks, so that the pages of
+ * all of them are released when they are freed.  freed.c keeps the bufctls of
+ * the blocks that were freed last.  The addresses of a block are not reused
+ * until its bufctl leaves that ring.
  *
  * Inaccessible pages take up to four of the mappings that a process may have
  * (65530) for each block.  Therefore a new block has none while there are more
@@ -32,8 +32,7 @@
 
 struct umem_cache debug_large_cache = {.name = "umem_oversize"};
 
-#define DECOMMIT_MIN (64 * KIB)
-#define GUARDED_MAX  8192
+#define GUARDED_MAX 8192
 
 bool
 debug_large(void)
@@ -187,7 +186,7 @@ large_fill(const struct bufctl *bufctl, bool *zeroed)
 bool
 debug_is_decommitted(unsigned class)
 {
-	return size_classes.bytes[class] > DECOMMIT_MIN &&
+	return size_classes.bytes[class] > HEAP_UNIT &&
 	       debug_has_quarantine(&debug_large_cache) &&
 	       debug_has_quarantine(class_cache[class]);
 }

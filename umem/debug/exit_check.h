@@ -7,7 +7,7 @@
 /*
  * Time that the check takes at most, in ns, apart from its reports.  A program
  * that ends is not noticeably delayed by it.  In this time it compares about
- * 7 million blocks of 64 bytes (AMD EPYC, README.md).
+ * 7 million blocks of 64 bytes (AMD EPYC, tests/bench/constants.md).
  */
 #define EXIT_CHECK_NS 200000000ull
 

@@ -4,6 +4,7 @@
 
 #include "umem/debug/debug.h"
 
+/* Libumem's default, and a limit for mistyped sizes. */
 #define LOG_BYTES_DEFAULT (64 * KIB)
 #define LOG_BYTES_MAX     (1 * GIB)
 

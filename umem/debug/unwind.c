@@ -156,6 +156,7 @@ struct row {
 	struct location fp, ra;
 };
 
+/* Rows that rules remember inside each other; compilers use one. */
 #define REMEMBERED 8
 
 struct program {

@@ -149,18 +149,12 @@
 /* One sample of so many has a guarded record. */
 #define GUARD_EVERY 32
 
-/*
- * Step of the offsets of samples in their pages, in bytes.  Without it, samples
- * would compete for the same sets of each hardware cache.
- */
-#define COLOUR 64
-
 /* The largest mean that is doubled: no program has so much memory. */
 #define MEAN_MAX ((size_t)1 << 60)
 
 /*
- * Records that one hold of sample_lock visits: at most two cache lines of each
- * are read and copied, some 10 us in all.
+ * Records that one hold of sample_lock visits: some 20 us where each is written
+ * to a text.
  */
 #define VISITED_AT_ONCE 32
 
@@ -191,7 +185,6 @@ static uint32_t queue_head, queue_tail; /* [sample_lock] ends; 0: none */
 
 _Static_assert(PAGE_MAP_SAMPLES <= UINT32_MAX, "a record has 32 bits for one");
 _Static_assert(SAMPLE_NONE == 0, "the state of a new record");
-_Static_assert((COLOUR & (COLOUR - 1)) == 0, "offsets are rounded down to it");
 
 #ifdef UMEM_DEBUG
 /*
@@ -522,14 +515,19 @@ sample_take_guarded(size_t size, size_t align, struct umem_cache *cache)
 	return sample_publish(s, sample_guarded_bytes());
 }
 
+/*
+ * Returns an offset of a sample in its pages, a multiple of a cache line.
+ * Without it, samples would compete for the same sets of each hardware cache.
+ */
 static size_t
 sample_colour(size_t size, size_t align)
 {
 	size_t page = os_page_size();
 
-	if (align > COLOUR || size > page / 2)
+	if (align > CACHE_LINE || size > page / 2)
 		return 0;
-	return align_down(sample_count_random() % (page - size + 1), COLOUR);
+	return align_down(
+	    sample_count_random() % (page - size + 1), CACHE_LINE);
 }
 
 /*

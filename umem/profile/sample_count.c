@@ -30,7 +30,7 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* A thread uses a changed mean after at most so many bytes.  Not measured. */
+/* A thread uses a changed mean after at most so many bytes. */
 #define COUNTDOWN_MAX (256 * KIB)
 
 /* Longest distance: no program allocates so much, and it fits in 64 bits. */

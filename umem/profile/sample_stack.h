@@ -5,8 +5,8 @@
 #include "vmem/base.h"
 
 /*
- * Frames of a stack, at most.  Not measured: tcmalloc has as many, and a
- * program with fewer frames pays for those that it has.
+ * Frames of a stack, at most.  tcmalloc has as many, and a program with fewer
+ * frames pays for those that it has.
  */
 #define SAMPLE_FRAMES 64
 
