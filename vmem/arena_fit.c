@@ -30,7 +30,7 @@ arena_first_fit_locked(
 {
 	lock_assert_held(&arena->lock);
 	if (arena->free.nsegs <= FIRSTFIT_LISTS)
-		return freelist_lowest(&arena->free, req, addr);
+		return freelist_search(&arena->free, CHOOSE_LOWEST, req, addr);
 
 	struct segment *seg = segment_next(&arena->head);
 
@@ -117,7 +117,8 @@ arena_search_locked(
 	lock_assert_held(&arena->lock);
 	switch (policy) {
 	case VM_BESTFIT:
-		return freelist_best(&arena->free, req, addr);
+		return freelist_search(
+		    &arena->free, CHOOSE_SMALLEST, req, addr);
 	case VM_FIRSTFIT:
 		return arena_first_fit_locked(arena, req, addr);
 	case VM_NEXTFIT:

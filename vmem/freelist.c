@@ -146,46 +146,24 @@ freelist_instant(
 	return NULL;
 }
 
+static bool
+is_better(enum freelist_choice choice, const struct segment *seg,
+    const struct segment *best)
+{
+	if (best == NULL)
+		return true;
+	return choice == CHOOSE_LOWEST ? seg->start < best->start
+				       : seg->size < best->size;
+}
+
 /*
- * Search all of one class.  If no segment fits, the bound of the class is exact
- * afterwards.
+ * Search one class for a better segment than best.  If all of the class was
+ * examined, its bound is exact afterwards.
  */
 static struct segment *
-class_search(
-    struct freelist *fl, unsigned c, const struct request *req, uintptr_t *addr)
+class_search(struct freelist *fl, unsigned c, enum freelist_choice choice,
+    const struct request *req, struct segment *best, uintptr_t *addr)
 {
-	size_t largest = 0;
-
-	list_foreach (item, &fl->class[c]) {
-		struct segment *seg = freelist_segment(item);
-
-		if (request_fits(req, seg, addr))
-			return seg;
-		if (seg->size > largest)
-			largest = seg->size;
-	}
-	fl->largest[c] = largest;
-	return NULL;
-}
-
-struct segment *
-freelist_any(struct freelist *fl, const struct request *req, uintptr_t *addr)
-{
-	for (uint64_t map = classes_from(fl, req->size); map != 0;
-	     map &= map - 1) {
-		struct segment *seg = class_search(fl, lowbit(map), req, addr);
-
-		if (seg != NULL)
-			return seg;
-	}
-	return NULL;
-}
-
-static struct segment *
-class_best(
-    struct freelist *fl, unsigned c, const struct request *req, uintptr_t *addr)
-{
-	struct segment *best = NULL;
 	size_t largest = 0;
 	uintptr_t at;
 
@@ -194,13 +172,13 @@ class_best(
 
 		if (seg->size > largest)
 			largest = seg->size;
-		if (best != NULL && seg->size >= best->size)
-			continue;
-		if (!request_fits(req, seg, &at))
+		if (!is_better(choice, seg, best) ||
+		    !request_fits(req, seg, &at))
 			continue;
 		best = seg;
 		*addr = at;
-		if (seg->size == req->size)
+		if (choice == CHOOSE_ANY ||
+		    (choice == CHOOSE_SMALLEST && seg->size == req->size))
 			return best;
 	}
 	fl->largest[c] = largest;
@@ -208,38 +186,19 @@ class_best(
 }
 
 struct segment *
-freelist_best(struct freelist *fl, const struct request *req, uintptr_t *addr)
+freelist_search(struct freelist *fl, enum freelist_choice choice,
+    const struct request *req, uintptr_t *addr)
 {
-	for (uint64_t map = classes_from(fl, req->size); map != 0;
-	     map &= map - 1) {
-		struct segment *seg = class_best(fl, lowbit(map), req, addr);
-
-		if (seg != NULL)
-			return seg;
-	}
-	return NULL;
-}
-
-struct segment *
-freelist_lowest(struct freelist *fl, const struct request *req, uintptr_t *addr)
-{
-	struct segment *lowest = NULL;
-	uintptr_t at;
+	struct segment *best = NULL;
 
 	for (uint64_t map = classes_from(fl, req->size); map != 0;
 	     map &= map - 1) {
-		list_foreach (item, &fl->class[lowbit(map)]) {
-			struct segment *seg = freelist_segment(item);
-
-			if (lowest != NULL && seg->start > lowest->start)
-				continue;
-			if (!request_fits(req, seg, &at))
-				continue;
-			lowest = seg;
-			*addr = at;
-		}
+		best = class_search(fl, lowbit(map), choice, req, best, addr);
+		/* A higher class has larger segments only. */
+		if (best != NULL && choice != CHOOSE_LOWEST)
+			break;
 	}
-	return lowest;
+	return best;
 }
 
 bool

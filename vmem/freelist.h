@@ -42,17 +42,21 @@ void freelist_grown(struct freelist *fl, struct segment *seg, size_t oldsize);
 struct segment *freelist_instant(
     struct freelist *fl, const struct request *req, uintptr_t *addr);
 
-/* Any segment that fits; misses none. */
-struct segment *freelist_any(
-    struct freelist *fl, const struct request *req, uintptr_t *addr);
+/* Which of the segments that fit?  These searches miss none. */
+enum freelist_choice {
+	CHOOSE_ANY,
+	CHOOSE_SMALLEST,
+	CHOOSE_LOWEST /* address */
+};
 
-/* The smallest segment that fits. */
-struct segment *freelist_best(
-    struct freelist *fl, const struct request *req, uintptr_t *addr);
+struct segment *freelist_search(struct freelist *fl,
+    enum freelist_choice choice, const struct request *req, uintptr_t *addr);
 
-/* The segment with the lowest address that fits. */
-struct segment *freelist_lowest(
-    struct freelist *fl, const struct request *req, uintptr_t *addr);
+static inline struct segment *
+freelist_any(struct freelist *fl, const struct request *req, uintptr_t *addr)
+{
+	return freelist_search(fl, CHOOSE_ANY, req, addr);
+}
 
 /* Are the invariants of freelist.c true?  Examines every free segment. */
 bool freelist_check(const struct freelist *fl);

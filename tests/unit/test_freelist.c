@@ -70,7 +70,8 @@ START_TEST(instant_fit_looks_at_a_few_of_its_own_list_only)
 	struct request req = request_plain(7, 1);
 	uintptr_t addr;
 
-	ck_assert_ptr_eq(freelist_any(&fl, &req, &addr), &segs[0]);
+	ck_assert_ptr_eq(
+	    freelist_search(&fl, CHOOSE_ANY, &req, &addr), &segs[0]);
 	ck_assert_uint_eq(addr, 100);
 }
 END_TEST
@@ -86,7 +87,7 @@ START_TEST(a_search_in_vain_makes_the_bound_of_a_list_exact)
 	struct request req = request_plain(6, 1);
 	uintptr_t addr;
 
-	ck_assert_ptr_null(freelist_any(&fl, &req, &addr));
+	ck_assert_ptr_null(freelist_search(&fl, CHOOSE_ANY, &req, &addr));
 	ck_assert_uint_eq(fl.largest[2], 5);
 	freelist_remove(&fl, &segs[1]);
 	ck_assert_uint_eq(fl.largest[2], 0);
@@ -102,11 +103,13 @@ START_TEST(best_fit_takes_the_smallest_that_fits)
 
 	for (unsigned i = 0; i < array_size(sizes); i++)
 		add(i, 1000 * (i + 1), sizes[i]);
-	ck_assert_ptr_eq(freelist_best(&fl, &req, &addr), &segs[5]);
+	ck_assert_ptr_eq(
+	    freelist_search(&fl, CHOOSE_SMALLEST, &req, &addr), &segs[5]);
 	req = request_plain(13, 1);
-	ck_assert_ptr_eq(freelist_best(&fl, &req, &addr), &segs[2]);
+	ck_assert_ptr_eq(
+	    freelist_search(&fl, CHOOSE_SMALLEST, &req, &addr), &segs[2]);
 	req = request_plain(301, 1);
-	ck_assert_ptr_null(freelist_best(&fl, &req, &addr));
+	ck_assert_ptr_null(freelist_search(&fl, CHOOSE_SMALLEST, &req, &addr));
 }
 END_TEST
 
@@ -119,7 +122,8 @@ START_TEST(the_lowest_is_found_whatever_its_list)
 	add(1, 100, 9);
 	add(2, 300, 4000);
 	add(3, 400, 12);
-	ck_assert_ptr_eq(freelist_lowest(&fl, &req, &addr), &segs[2]);
+	ck_assert_ptr_eq(
+	    freelist_search(&fl, CHOOSE_LOWEST, &req, &addr), &segs[2]);
 	ck_assert_uint_eq(addr, 300);
 }
 END_TEST
