@@ -33,7 +33,7 @@ ctl_parse(const struct option *option, const char *text, uint64_t *value)
 		*value = option_implied(option);
 		return string_is_equal(text, "yes");
 	}
-	return option_parse(option, text, value) == OPTION_OK;
+	return option_parse(option, text, value) == NULL;
 }
 
 static bool

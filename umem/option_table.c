@@ -321,29 +321,31 @@ option_parse_share(const char *text, uint64_t *value)
 	       number_parse_share(text, cgroup_memory_limit(), value);
 }
 
-enum option_result
+const char *
 option_parse(const struct option *option, const char *text, uint64_t *value)
 {
 	umem_assert(option->type != OPTION_FLAG && option->type != OPTION_PATH);
 	if (option_parse_word(option, text, value))
-		return OPTION_OK;
+		return NULL;
 	if (option->type == OPTION_WORD)
-		return OPTION_NO_WORD;
+		return "not recognized";
 	if (!option->takes_share || !option_parse_share(text, value))
 		switch (
 		    number_parse(text, option->type == OPTION_SIZE, value)) {
 		case NUMBER_MALFORMED:
-			return OPTION_NO_NUMBER;
+			return option->takes_share
+				   ? "neither a size nor a share"
+				   : "not a number";
 		case NUMBER_OVERFLOWED:
-			return OPTION_OVERFLOWED;
+			return "overflowed";
 		case NUMBER_OK:
 			break;
 		}
 	if (*value > option->maximum && option->is_clamped)
 		*value = option->maximum;
 	return *value >= option->minimum && *value <= option->maximum
-		   ? OPTION_OK
-		   : OPTION_OUT_OF_RANGE;
+		   ? NULL
+		   : "too small or too large";
 }
 
 static_assert(sizeof(bool) == 1 && sizeof(unsigned) == 4 && sizeof(size_t) == 8,

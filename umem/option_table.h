@@ -66,19 +66,12 @@ option_implied(const struct option *option)
 					   : option->implied;
 }
 
-enum option_result {
-	OPTION_OK,
-	OPTION_NO_WORD, /* of an OPTION_WORD */
-	OPTION_NO_NUMBER,
-	OPTION_OVERFLOWED,
-	OPTION_OUT_OF_RANGE
-};
-
 /*
- * Parses a value as the user writes it: a word or a number.  Sets *value if the
- * result is OPTION_OK.  Not for OPTION_FLAG and OPTION_PATH.
+ * Parses a value as the user writes it: a word or a number.  Sets *value and
+ * returns NULL, or returns what is wrong with the text.  Not for OPTION_FLAG
+ * and OPTION_PATH.
  */
-enum option_result option_parse(
+const char *option_parse(
     const struct option *option, const char *text, uint64_t *value);
 
 /*

@@ -124,24 +124,16 @@ static bool
 option_parse_value(
     const struct option *option, const struct item *item, uint64_t *value)
 {
+	const char *wrong;
+
 	umem_assert(item->value != NULL);
-	switch (option_parse(option, item->value, value)) {
-	case OPTION_OK:
+	wrong = option_parse(option, item->value, value);
+	if (wrong == NULL)
 		return true;
-	case OPTION_NO_WORD:
+	if (option->type == OPTION_WORD)
 		item_complain_value(item, option);
-		return false;
-	case OPTION_NO_NUMBER:
-		item_complain(item, option->takes_share
-					? "neither a size nor a share"
-					: "not a number");
-		return false;
-	case OPTION_OVERFLOWED:
-		item_complain(item, "overflowed");
-		return false;
-	case OPTION_OUT_OF_RANGE:
-		item_complain(item, "too small or too large");
-	}
+	else
+		item_complain(item, wrong);
 	return false;
 }
 

@@ -7,7 +7,8 @@
 
 /*
  * A unit of the heap, in bytes: the granule of allocation.  It is a multiple of
- * every known page size.
+ * every known page size; aarch64 has pages of 64 KiB.  The tables of a unit
+ * (HEAP_UNIT_TABLES) are 1/3855 of it.
  */
 #define HEAP_UNIT_SHIFT 16
 #define HEAP_UNIT       ((size_t)1 << HEAP_UNIT_SHIFT)
