@@ -129,47 +129,31 @@ stack_after_fork(void)
 	thread_cache.thread = 0;
 }
 
-_Static_assert(UNWIND_END + 1 < 8, "a packed rule has 3 bits for its kind");
-
-static uint64_t
-rule_pack(struct unwind_rule rule)
-{
-	umem_assert(rule.cfa_off >= -(1 << 27) && rule.cfa_off < 1 << 27);
-	return (uint64_t)(rule.kind + 1) | (uint64_t)rule.by_fp << 3 |
-	       (uint64_t)((uint32_t)rule.cfa_off & 0xfffffff) << 4 |
-	       (uint64_t)(uint16_t)rule.fp_off << 32 |
-	       (uint64_t)(uint16_t)rule.ra_off << 48;
-}
-
-static inline unchecked struct unwind_rule
-rule_unpack(uint64_t word)
-{
-	return (struct unwind_rule){.kind = (unsigned)(word & 7) - 1,
-	    .by_fp = word >> 3 & 1,
-	    .cfa_off = (int32_t)((uint32_t)word & 0xfffffff0) >> 4,
-	    .fp_off = (int16_t)(word >> 32),
-	    .ra_off = (int16_t)(word >> 48)};
-}
+union rule_word {
+	struct unwind_rule rule;
+	uint64_t word;
+};
 
 static cold_path uint64_t
 rule_find(struct rule_entry *entry, uintptr_t pc)
 {
-	uint64_t word = rule_pack(unwind_rule(pc));
+	union rule_word found = {.rule = unwind_rule(pc)};
 
-	store_relaxed(&entry->rule, word);
-	store_relaxed(&entry->key, pc ^ word);
-	return word;
+	store_relaxed(&entry->rule, found.word);
+	store_relaxed(&entry->key, pc ^ found.word);
+	return found.word;
 }
 
 static inline unchecked struct unwind_rule
 rule_of(uintptr_t pc)
 {
 	struct rule_entry *entry = &rules[hash_multiply(pc) >> 50];
-	uint64_t word = load_relaxed(&entry->rule);
+	union rule_word found = {.word = load_relaxed(&entry->rule)};
 
-	if (unlikely((load_relaxed(&entry->key) ^ word) != pc || word == 0))
-		word = rule_find(entry, pc);
-	return rule_unpack(word);
+	if (unlikely((load_relaxed(&entry->key) ^ found.word) != pc ||
+		     found.word == 0))
+		found.word = rule_find(entry, pc);
+	return found.rule;
 }
 
 /*
