@@ -246,7 +246,10 @@ row_set_cfa(struct program *p, uint64_t reg, int64_t off)
 	p->row.cfa_deref = p->row.strange = false;
 }
 
-/* Runs an instruction that has no operand in its first byte. */
+/*
+ * Runs an instruction that has no operand in its first byte.  Those that no
+ * compiler generates for these machines are left out, such as val_offset.
+ */
 static bool
 run_instruction(struct program *p, struct reader *t, uint8_t op)
 {
@@ -255,9 +258,6 @@ run_instruction(struct program *p, struct reader *t, uint8_t op)
 	switch (op) {
 	case 0x00: /* nop */
 	case 0x2d: /* GNU: the return address is signed from here on */
-		return true;
-	case 0x01: /* set_loc */
-		p->loc = read_pointer(t, p->encoding, 0);
 		return true;
 	case 0x02: /* advance_loc1, 2, 4 */
 	case 0x03:
@@ -313,17 +313,8 @@ run_instruction(struct program *p, struct reader *t, uint8_t op)
 		row_set_register(
 		    p, reg, LOCATION_CFA, read_sleb(t) * p->data_align);
 		return true;
-	case 0x12: /* def_cfa_sf */
-		reg = read_uleb(t);
-		row_set_cfa(p, reg, read_sleb(t) * p->data_align);
-		return true;
 	case 0x13: /* def_cfa_offset_sf */
 		row_set_cfa(p, p->row.cfa_reg, read_sleb(t) * p->data_align);
-		return true;
-	case 0x14: /* val_offset, val_offset_sf */
-	case 0x15:
-		row_set_register(p, read_uleb(t), LOCATION_NONE, 0);
-		read_uleb(t);
 		return true;
 	case 0x16: /* val_expression */
 		row_set_register(p, read_uleb(t), LOCATION_NONE, 0);
@@ -334,11 +325,6 @@ run_instruction(struct program *p, struct reader *t, uint8_t op)
 		return true;
 	case 0x2e: /* GNU_args_size */
 		read_uleb(t);
-		return true;
-	case 0x2f: /* GNU_negative_offset_extended */
-		reg = read_uleb(t);
-		row_set_register(p, reg, LOCATION_CFA,
-		    -(int64_t)read_uleb(t) * p->data_align);
 		return true;
 	default:
 		return false;
