@@ -45,7 +45,7 @@ START_TEST(members_are_where_the_compiler_put_them)
 	ck_assert_uint_eq(
 	    find("slab.span")->value, offsetof(struct slab, span));
 	ck_assert_uint_eq(find("slab.span")->bytes, 8);
-	ck_assert_uint_eq(find("cache.flags")->bytes, 4);
+	ck_assert_uint_eq(find("cache.class")->bytes, 4);
 	ck_assert_uint_eq(find("cache.slabs.layout.chunk")->value,
 	    offsetof(struct umem_cache, slabs.layout.chunk));
 	ck_assert_uint_eq(find("=cache")->value, sizeof(struct umem_cache));
