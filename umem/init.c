@@ -30,6 +30,7 @@
 #include "vmem/heap.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/quantum.h"
 
 static bool
 start_options(void)
@@ -140,6 +141,13 @@ start_sampling(void)
 static bool (*const start_steps[])(void) = {start_options, heap_start,
     start_cpus, page_map_start, start_debugging, start_class_caches,
     start_fast_paths, start_sampling, NULL};
+
+const struct quantum_hooks quantum_hooks = {
+    .import_cache_create = umem_import_cache_create,
+    .cache_destroy = umem_cache_destroy,
+    .cache_alloc = umem_cache_alloc,
+    .cache_free = umem_cache_free,
+    .cache_reap_now = umem_cache_reap_now};
 
 static void
 start_report_mode(void)

@@ -791,9 +791,10 @@ retire(std::unique_ptr<T, deleter<T, Kind>> &&object,
 struct arena {
 	/* size 0: an arena without a span; see add(). */
 	arena(const char *name, std::uintptr_t base, std::size_t size,
-	    std::size_t quantum = 1, int vmflag = VMC_IDENTIFIER)
+	    std::size_t quantum = 1, std::size_t qcache_max = 0,
+	    int vmflag = VMC_IDENTIFIER)
 	    : arena(vmem_create(name, pointer_of(base), size, quantum, nullptr,
-		  nullptr, nullptr, 0, vmflag))
+		  nullptr, nullptr, qcache_max, vmflag))
 	{
 	}
 

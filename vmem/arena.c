@@ -229,24 +229,41 @@ arena_place_locked(
 }
 
 void *
-arena_alloc(vmem_t *arena, const struct request *req, int vmflag)
+arena_try(vmem_t *arena, const struct request *req, int vmflag)
 {
 	uintptr_t addr;
 	struct segment *seg;
 	int policy;
 
-	if (!arena_one_policy(vmflag))
-		return arena_error(arena, req->size, EINVAL, vmflag);
 	lock_take(&arena->lock);
 	policy = arena_policy_locked(arena, vmflag);
 	seg = arena_find_locked(arena, req, policy, vmflag, &addr);
 	seg = arena_place_locked(arena, seg, addr, req->size, policy);
-	if (seg == NULL)
-		arena->stats.nfails++;
 	lock_release(&arena->lock);
-	if (unlikely(seg == NULL))
-		return arena_error(arena, req->size, ENOMEM, vmflag);
-	return (void *)addr;
+	return likely(seg != NULL) ? (void *)addr : NULL;
+}
+
+/* The result of a request for which there is no segment. */
+static noinline void *
+arena_fail(vmem_t *arena, size_t size, int vmflag)
+{
+	lock_take(&arena->lock);
+	arena->stats.nfails++;
+	lock_release(&arena->lock);
+	return arena_error(arena, size, ENOMEM, vmflag);
+}
+
+void *
+arena_alloc(vmem_t *arena, const struct request *req, int vmflag)
+{
+	void *at;
+
+	if (!arena_one_policy(vmflag))
+		return arena_error(arena, req->size, EINVAL, vmflag);
+	at = arena_try(arena, req, vmflag);
+	if (unlikely(at == NULL) && quantum_reap(arena))
+		at = arena_try(arena, req, vmflag);
+	return likely(at != NULL) ? at : arena_fail(arena, req->size, vmflag);
 }
 
 static _Noreturn cold_path void
@@ -286,7 +303,7 @@ segment_free_locked(vmem_t *arena, void *addr, size_t size)
 }
 
 public void
-vmem_free(vmem_t *arena, void *addr, size_t size)
+vmem_xfree(vmem_t *arena, void *addr, size_t size)
 {
 	struct segment *seg;
 
@@ -302,11 +319,34 @@ vmem_free(vmem_t *arena, void *addr, size_t size)
 	lock_release(&arena->lock);
 }
 
+/* Do quantum caches serve the size?  0 becomes SIZE_MAX. */
+static inline bool
+arena_caches(const vmem_t *arena, size_t size)
+{
+	return size - 1 < arena->qcache_max;
+}
+
+public void
+vmem_free(vmem_t *arena, void *addr, size_t size)
+{
+	if (arena_caches(arena, size) && addr != NULL)
+		quantum_hooks.cache_free(
+		    arena_qcache(arena, size)->cache, addr);
+	else
+		vmem_xfree(arena, addr, size);
+}
+
 public void *
 vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 {
 	size_t rounded;
 
+	if (arena_caches(arena, size)) {
+		void *at = quantum_alloc(arena, size);
+
+		return likely(at != NULL) ? at
+					  : arena_fail(arena, size, vmflag);
+	}
 	if (unlikely(!arena_round(arena, size, &rounded)))
 		return arena_error(
 		    arena, size, size == 0 ? EINVAL : ENOMEM, vmflag);
@@ -425,7 +465,8 @@ vmem_quantum(const vmem_t *arena)
 bool
 vmem_release_calls_program(const vmem_t *arena, vmem_free_t *own)
 {
-	while (arena->release == vmem_free && arena->source != NULL)
+	while ((arena->release == vmem_free || arena->release == vmem_xfree) &&
+	       arena->source != NULL)
 		arena = arena->source;
 	return arena->release != NULL && arena->release != own;
 }

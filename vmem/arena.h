@@ -4,6 +4,7 @@
 
 #include "vmem/freelist.h"
 #include "vmem/lock.h"
+#include "vmem/quantum.h"
 #include "vmem/segment.h"
 #include "vmem/seghash.h"
 #include "vmem/vmem.h"
@@ -16,8 +17,8 @@ struct arena_stats {
 	size_t inuse;      /* units in allocated segments */
 	size_t total;      /* units in all spans */
 	size_t imported;   /* units in imported spans */
-	uint64_t nallocs;  /* segments allocated, slabs included */
-	uint64_t nfrees;   /* segments freed, slabs included */
+	uint64_t nallocs;  /* segments allocated, also for quantum caches */
+	uint64_t nfrees;   /* segments freed, likewise */
 	uint64_t nfails;   /* requests that neither arena nor source served */
 	uint64_t nimports; /* spans imported from the source */
 	size_t nspans;     /* spans now */
@@ -54,7 +55,9 @@ struct vmem {
 		vmem_alloc_t *import;
 		vmem_ximport_t *ximport;
 	};
-	struct list link;             /* [L] in the list of all arenas */
+	struct list link;  /* [L] in the list of all arenas */
+	size_t qcache_max; /* [I] units that quantum caches serve */
+	struct qcache qcache[ARENA_QCACHES]; /* [I] of 1 quantum, 2 and so on */
 	unsigned nchecks;             /* [l] DEBUG: changes since a check */
 	char name[ARENA_NAMELEN + 1]; /* [I] */
 };
@@ -85,7 +88,20 @@ arena_round(const vmem_t *arena, size_t size, size_t *rounded)
 	return *rounded != 0;
 }
 
-/* Allocate a segment.  Result and errors are those of vmem_alloc(). */
+/* For sizes of at most arena->qcache_max, but not 0. */
+static inline struct qcache *
+arena_qcache(vmem_t *arena, size_t size)
+{
+	return &arena->qcache[(size - 1) >> lowbit(arena->quantum)];
+}
+
+/* Allocate a segment, or return NULL.  Leaves errno alone. */
+void *arena_try(vmem_t *arena, const struct request *req, int vmflag);
+
+/*
+ * Allocate a segment, if need be of those in quantum caches.  Result and errors
+ * are those of vmem_alloc().
+ */
 void *arena_alloc(vmem_t *arena, const struct request *req, int vmflag);
 
 /* Add a span to the arena; returns 0, EINVAL or ENOMEM as vmem_add() does. */

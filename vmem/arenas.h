@@ -10,8 +10,8 @@ size_t vmem_quantum(const vmem_t *arena);
 
 /*
  * Can the release of a span of this arena call a function of the program?  True
- * if it calls any function but vmem_free() and own.  own is the function that
- * releases memory to the heap.
+ * if it calls any function but vmem_free(), vmem_xfree() and own.  own is the
+ * function that releases memory to the heap.
  */
 bool vmem_release_calls_program(const vmem_t *arena, vmem_free_t *own);
 

@@ -72,6 +72,8 @@ source_adapt(vmem_t *arena)
 		return;
 	arena->ximport = import_aligned;
 	arena->cflags |= VMC_XALLOC | VMC_XALIGN;
+	if (arena->release == vmem_free)
+		arena->release = vmem_xfree;
 }
 
 static void
@@ -141,9 +143,14 @@ arena_create(
 	return arena;
 }
 
-/* Set the source, and add the arena to the list. */
+/*
+ * Set the source, add the arena to the list and create its quantum caches.
+ * Walks of the list do not use these, and the program does not have the arena
+ * yet.
+ */
 static void
-arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source, int cflags)
+arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source,
+    size_t qcache_max, int cflags)
 {
 	arena->release = release;
 	arena->source = source;
@@ -152,7 +159,11 @@ arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source, int cflags)
 	lock_take(&arena_list_lock);
 	list_add_tail(&arena_list, &arena->link);
 	lock_release(&arena_list_lock);
+	if ((cflags & VMC_NO_QCACHE) == 0)
+		quantum_create(arena, qcache_max);
 }
+
+#define VMC_FLAGS (VMC_NO_QCACHE | VMC_IDENTIFIER)
 
 public vmem_t *
 vmem_create(const char *name, void *base, size_t size, size_t quantum,
@@ -163,9 +174,8 @@ vmem_create(const char *name, void *base, size_t size, size_t quantum,
 
 	if (arena == NULL)
 		return NULL;
-	(void)qcache_max;
 	arena->import = import_func;
-	arena_publish(arena, release, source, vmflag & VMC_IDENTIFIER);
+	arena_publish(arena, release, source, qcache_max, vmflag & VMC_FLAGS);
 	return arena;
 }
 
@@ -178,10 +188,9 @@ vmem_xcreate(const char *name, void *base, size_t size, size_t quantum,
 
 	if (arena == NULL)
 		return NULL;
-	(void)qcache_max;
 	arena->ximport = import_func;
-	arena_publish(arena, release, source,
-	    (vmflag & (VMC_IDENTIFIER | VMC_XALIGN)) | VMC_XALLOC);
+	arena_publish(arena, release, source, qcache_max,
+	    (vmflag & (VMC_FLAGS | VMC_XALIGN)) | VMC_XALLOC);
 	return arena;
 }
 
@@ -190,6 +199,7 @@ vmem_destroy(vmem_t *arena)
 {
 	if (arena == NULL)
 		return;
+	quantum_destroy(arena);
 	lock_take(&arena_list_lock);
 	list_remove(&arena->link);
 	lock_release(&arena_list_lock);

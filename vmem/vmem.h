@@ -62,7 +62,7 @@ typedef struct vmem vmem_t;
 
 /* vmflag of vmem_create(), besides VM_*. */
 #define VMC_POPULATOR  0x00010000 /* accepted, no effect */
-#define VMC_NO_QCACHE  0x00020000 /* accepted, no effect */
+#define VMC_NO_QCACHE  0x00020000 /* no quantum caches */
 #define VMC_IDENTIFIER 0x00040000 /* the integers are not addresses */
 #define VMC_XALLOC     0x00080000 /* set by vmem_xcreate() itself */
 #define VMC_XALIGN     0x00100000 /* the ximport function aligns spans */
@@ -111,9 +111,10 @@ typedef void *(
  *		it is free; NULL: the arena keeps imported spans
  * source	first argument of import and release; may be NULL.  If it is an
  *		arena, import sizes are rounded up to its quantum
- * qcache_max	accepted, no effect: the arena caches no segments.  A cache of
- *		umem_import_cache_create() whose functions allocate from the
- *		arena and free to it has them in per-CPU magazines
+ * qcache_max	quantum caches, which have per-CPU magazines, serve requests of
+ *		up to this many units, and at most 16 multiples of the quantum;
+ *		0: no quantum caches.  Ignored with VMC_NO_QCACHE, and while the
+ *		library starts
  * vmflag	VM_NOSLEEP or VM_PANIC, VMC_*, and the policy of the arena,
  *		which serves allocations without a policy flag
  *
@@ -189,13 +190,16 @@ void *vmem_add(vmem_t *arena, void *addr, size_t size, int vmflag);
  * arena	arena to allocate from
  * size		size in units, not 0; rounded up to the quantum
  * vmflag	VM_NOSLEEP or VM_PANIC, and optionally a policy instead of the
- *		arena's own
+ *		arena's own.  Requests that a quantum cache serves ignore the
+ *		policy
  *
  * Returns the start of the segment, a multiple of the quantum, which
  * vmem_free() frees, or NULL with errno set:
  *	EINVAL	size is 0; two policies
  *	ENOMEM	no free segment is large enough and the source, if any, has
- *		no span either; or no memory for the arena's records
+ *		no span either; or no memory for the arena's records.  Idle
+ *		segments in quantum caches, on any CPU, count as free: before
+ *		a call fails, it returns them to the arena
  *
  * A failed call leaves the arena unchanged.  Instant fit takes constant time.
  * It first examines a few free segments of about the requested size, newest
@@ -221,8 +225,11 @@ void *vmem_alloc(vmem_t *arena, size_t size, int vmflag);
  *	vmem_hash_delete(ARENA, ADDR, SIZE): bad free
  *	vmem_hash_delete(ARENA, ADDR, SIZE): wrong size (expect SIZE)
  * The first means that no allocated segment starts at addr, for example because
- * it was freed before.  A segment of vmem_xalloc() must be freed by
- * vmem_xfree().  Any thread may call it, but not in a signal handler.
+ * it was freed before.  For a size that a quantum cache serves, the message
+ * comes when the cache returns the segment to the arena, or it is that of
+ * umem_cache_free() and names the cache, "ARENA_SIZE".  A segment of
+ * vmem_xalloc() must be freed by vmem_xfree().  Any thread may call it, but not
+ * in a signal handler.
  *
  * Source: illumos vmem_free(9F).
  */
@@ -320,12 +327,24 @@ void vmem_walk(vmem_t *arena, int typemask,
  * arena	arena to examine
  * typemask	VMEM_ALLOC, VMEM_FREE, or both for the sum of all spans
  *
- * Returns a number of units.  Sets no errno.  Any thread may call it, but not
- * in a signal handler.
+ * Returns a number of units.  Idle memory of quantum caches counts as
+ * allocated.  Sets no errno.  Any thread may call it, but not in a signal
+ * handler.
  *
  * Source: illumos vmem_size(9F).
  */
 size_t vmem_size(vmem_t *arena, int typemask);
+
+/*
+ * vmem_reap - return idle memory of quantum caches to their arenas
+ *
+ * Another name of umem_reap(), see umem.h.  A program need not call it because
+ * of a failed request: each request reclaims the idle memory of the arena's
+ * quantum caches before it fails.
+ *
+ * Source: libumem's private interface.
+ */
+void vmem_reap(void);
 
 /*
  * vmem_heap_arena - the arena of memory that the library itself uses

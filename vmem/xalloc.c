@@ -127,9 +127,3 @@ vmem_xalloc(vmem_t *arena, size_t size, size_t align, size_t phase,
 		return arena_error(arena, size, EINVAL, vmflag);
 	return arena_alloc(arena, &req, vmflag);
 }
-
-public void
-vmem_xfree(vmem_t *arena, void *addr, size_t size)
-{
-	vmem_free(arena, addr, size);
-}

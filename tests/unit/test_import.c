@@ -529,7 +529,8 @@ END_TEST
 
 START_TEST(wrong_arguments_are_invalid)
 {
-	static const int wrong[] = {1, UMC_NOHASH, 0x00100000, -1};
+	static const int wrong[] = {
+	    1, UMC_NOHASH, UMC_QCACHE, (int)UMC_INTERNAL, -1};
 
 	for (unsigned i = 0; i < array_size(wrong); i++) {
 		errno = 0;

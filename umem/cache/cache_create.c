@@ -36,7 +36,7 @@
 
 #define FLAGS_KNOWN                                                            \
 	(UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE | UMC_NOHASH |             \
-	    UMC_TYPESAFE_BY_RCU)
+	    UMC_QCACHE | UMC_TYPESAFE_BY_RCU | UMC_INTERNAL)
 
 struct list cache_list = {&cache_list, &cache_list};
 struct list cache_destroyed_list = {

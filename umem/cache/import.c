@@ -647,7 +647,9 @@ import_give(struct umem_cache *cache, void **resources, unsigned n,
 static void
 import_reap(struct umem_cache *cache)
 {
-	pool_release(cache, pool_size(cache->import), 0);
+	/* Not if there are none: a thread in a shortage would try again. */
+	if (pool_size(cache->import) != 0)
+		pool_release(cache, pool_size(cache->import), 0);
 }
 
 static bool

@@ -561,6 +561,12 @@ umem_reap(void)
 }
 
 public void
+vmem_reap(void)
+{
+	umem_reap();
+}
+
+public void
 umem_cache_reap_now(umem_cache_t *cache)
 {
 	int saved = errno;

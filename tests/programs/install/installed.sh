@@ -84,6 +84,7 @@ main(void)
 		return 1;
 	umem_free(none, 0);
 	free(plain);
+	vmem_reap();
 	umem_reap();
 	return system("echo good") != n;
 }
