@@ -29,7 +29,7 @@
 
 /*
  * Smallest alignment of objects, in bytes, and the default alignment of objects
- * of more than ALIGN_MIN bytes.
+ * of more than ALIGN_MIN bytes, as umem_cache_create() promises.
  */
 #define ALIGN_MIN    8
 #define ALIGN_SECOND 16

@@ -20,6 +20,7 @@
 #include "vmem/panic.h"
 
 #define WASTE_PART 8
+/* Bounds the search; the classes of malloc() need at most 3. */
 #define QUANTA_MAX 64
 
 bool

@@ -15,7 +15,7 @@ struct slab_layout {
 			     * slab_layout_index(), or 0 */
 };
 
-/* Fraction bits of the inverse. */
+/* Fraction bits of the inverse; slab_layout_index() says what they permit. */
 #define SLAB_INVERSE_SHIFT 40
 
 /*
