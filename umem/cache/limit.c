@@ -46,7 +46,6 @@
  * Source: uma_zone_set_max() of FreeBSD, which neither waits for a time nor
  * serves requests in order.
  */
-#include <assert.h>
 #include <errno.h>
 
 #include "umem/cache/cache.h"
@@ -58,23 +57,21 @@
 
 #define NS_PER_MS 1000000ull
 
-enum waiter_state {
-	WAITER_WAITS,
-	WAITER_GRANTED,  /* its objects count */
-	WAITER_TOO_MANY, /* it asks for more objects than the limit */
-	WAITER_ENDED     /* the cache was destroyed */
-};
+/* The state of a request until it has one of the results below. */
+#define WAITER_WAITS UINT32_MAX
 
 /* A request that waits, on the stack of its thread. */
 struct waiter {
 	struct list link; /* [q] */
 	size_t n;
-	uint32_t state;  /* [a] enum waiter_state; written with [q] */
+	/*
+	 * [a] WAITER_WAITS, or the result; written with [q].  0: its objects
+	 * count; EAGAIN: there are more than the limit; ECANCELED: the cache
+	 * was destroyed.
+	 */
+	uint32_t state;
 	uint32_t nforks; /* of the process that the entry is queued in */
 };
-
-static_assert(WAITER_WAITS == 0 && WAITER_ENDED <= INT32_MAX,
-    "a state is a word that a thread waits on");
 
 struct lock limit_lock = LOCK_INITIALIZER(LOCK_LIMIT);
 
@@ -103,16 +100,15 @@ limit_try_take(struct limit *limit, size_t n)
 
 /* Ends the wait of a request.  Its entry may be gone when this returns. */
 static void
-waiter_end_locked(
-    struct limit *limit, struct waiter *waiter, enum waiter_state state)
+waiter_end_locked(struct limit *limit, struct waiter *waiter, int error)
 {
 	lock_assert_held(&limit_lock);
-	umem_assert(waiter->state == WAITER_WAITS && state != WAITER_WAITS);
+	umem_assert(waiter->state == WAITER_WAITS && error >= 0);
 	umem_assert(waiter->nforks == cache_nforks && limit->nwaiting != 0);
 	list_remove(&waiter->link);
 	sub_relaxed(&limit->nwaiting, 1);
 	/* Release; pairs with waiter_state_get(). */
-	store_release(&waiter->state, state);
+	store_release(&waiter->state, (uint32_t)error);
 	/* A wake-up of a word that is no longer one of ours does no harm. */
 	os_futex_wake(&waiter->state, 1);
 }
@@ -128,7 +124,7 @@ limit_grant_locked(struct limit *limit)
 
 		if (!limit_try_count(limit, first->n))
 			return;
-		waiter_end_locked(limit, first, WAITER_GRANTED);
+		waiter_end_locked(limit, first, 0);
 	}
 }
 
@@ -145,7 +141,7 @@ limit_refuse_large_locked(struct limit *limit)
 
 		item = item->next;
 		if (waiter->n > most)
-			waiter_end_locked(limit, waiter, WAITER_TOO_MANY);
+			waiter_end_locked(limit, waiter, EAGAIN);
 	}
 }
 
@@ -182,7 +178,7 @@ limit_grant(struct limit *limit)
 	lock_release(&limit_lock);
 }
 
-static enum waiter_state
+static uint32_t
 waiter_state_get(const struct waiter *waiter)
 {
 	return load_acquire(&waiter->state);
@@ -197,17 +193,17 @@ waiter_queue_up(struct limit *limit, struct waiter *waiter)
 	__atomic_add_fetch(&limit->nwaiting, 1, __ATOMIC_SEQ_CST);
 	/* The limit may have changed since the request looked at it. */
 	if (waiter->n > load_relaxed(&limit->most))
-		waiter_end_locked(limit, waiter, WAITER_TOO_MANY);
+		waiter_end_locked(limit, waiter, EAGAIN);
 	limit_grant_locked(limit);
 	umem_assert(limit_check_locked(limit));
 	lock_release(&limit_lock);
 }
 
 /* The time is over.  Returns the state in which the entry leaves the queue. */
-static enum waiter_state
+static uint32_t
 waiter_give_up(struct limit *limit, struct waiter *waiter)
 {
-	enum waiter_state state;
+	uint32_t state;
 
 	lock_take(&limit_lock);
 	state = waiter_state_get(waiter);
@@ -228,7 +224,7 @@ waiter_wait(struct limit *limit, size_t n, int32_t wait_ms)
 {
 	struct waiter waiter = {.n = n, .state = WAITER_WAITS};
 	uint64_t end = os_exact_ns() + (uint64_t)wait_ms * NS_PER_MS;
-	enum waiter_state state;
+	uint32_t state;
 
 	waiter_queue_up(limit, &waiter);
 	add_relaxed(&limit->nwaits, 1);
@@ -245,16 +241,7 @@ waiter_wait(struct limit *limit, size_t n, int32_t wait_ms)
 			os_futex_wait(&waiter.state, WAITER_WAITS,
 			    wait_ms < 0 ? 0 : end - now);
 	}
-	switch (state) {
-	case WAITER_GRANTED:
-		return 0;
-	case WAITER_TOO_MANY:
-		return EAGAIN;
-	case WAITER_ENDED:
-		return ECANCELED;
-	default:
-		return ETIMEDOUT;
-	}
+	return state == WAITER_WAITS ? ETIMEDOUT : (int)state;
 }
 
 int
@@ -312,7 +299,7 @@ limit_end(umem_cache_t *cache)
 	while (limit->waiting.next != &limit->waiting)
 		waiter_end_locked(limit,
 		    container_of(limit->waiting.next, struct waiter, link),
-		    WAITER_ENDED);
+		    ECANCELED);
 	umem_assert(limit_check_locked(limit));
 	lock_release(&limit_lock);
 }
