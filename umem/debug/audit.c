@@ -54,7 +54,7 @@ audit_stamp(struct bufctl_audit *bufctl)
 }
 
 void
-audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
+audit_event(enum log_kind log, struct umem_cache *cache, struct slab *slab,
     void *addr, size_t size)
 {
 	union {
@@ -64,7 +64,7 @@ audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
 	} event;
 
 	umem_assert(log == LOG_FAIL || log == LOG_SLAB);
-	if (!log_is_on((enum log_kind)log))
+	if (!log_is_on(log))
 		return;
 	memset(&event.bufctl, 0, sizeof(event.bufctl));
 	event.bufctl.head.addr = addr;
@@ -72,6 +72,5 @@ audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
 	event.bufctl.head.cache = cache;
 	event.bufctl.head.size = size;
 	audit_fill(&event.bufctl);
-	log_put(
-	    (enum log_kind)log, &event.bufctl, bufctl_log_bytes(debug.nframes));
+	log_put(log, &event.bufctl, bufctl_log_bytes(debug.nframes));
 }

@@ -2,7 +2,7 @@
 #ifndef UMEM_AUDIT_H
 #define UMEM_AUDIT_H
 
-#include "umem/debug/debug.h"
+#include "umem/debug/log.h"
 
 /*
  * Stores the calling thread, the time and the stack in a bufctl, and a copy of
@@ -10,8 +10,8 @@
  */
 void audit_stamp(struct bufctl_audit *bufctl);
 
-/* Adds a bufctl to the fail log or to the slab log. */
-void audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
+/* Adds a bufctl to the fail log or to the slab log, if that is on. */
+void audit_event(enum log_kind log, struct umem_cache *cache, struct slab *slab,
     void *addr, size_t size);
 
 #endif

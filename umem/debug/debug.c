@@ -157,8 +157,7 @@ chunk_take(struct umem_cache *cache, bool *raw)
 
 	if (chunk == NULL)
 		return NULL;
-	if (log_is_on(LOG_SLAB) &&
-	    load_relaxed(&cache->slabs.ncreated) != ncreated)
+	if (load_relaxed(&cache->slabs.ncreated) != ncreated)
 		audit_event(LOG_SLAB, cache, page_map_owner(chunk), chunk,
 		    cache->bufsize);
 	return chunk;
@@ -167,8 +166,7 @@ chunk_take(struct umem_cache *cache, bool *raw)
 void
 debug_log_failure(struct umem_cache *cache, size_t size)
 {
-	if (log_is_on(LOG_FAIL))
-		audit_event(LOG_FAIL, cache, NULL, NULL, size);
+	audit_event(LOG_FAIL, cache, /* slab */ NULL, /* addr */ NULL, size);
 }
 
 static bool
@@ -608,8 +606,9 @@ debug_free_deferred(struct umem_cache *cache, void *p)
 	release_buffer(cache, bufctl, p);
 }
 
-void
-debug_forget_cache(const struct umem_cache *cache)
+/* Clears the pointers to a cache that is destroyed in kept bufctls. */
+static void
+forget_cache(const struct umem_cache *cache)
 {
 	if ((cache->debug & UMF_FIREWALL) != 0)
 		freed_forget_cache(&freed_firewall, cache);
@@ -783,8 +782,12 @@ say_object(struct umem_cache *cache, void *p, uint64_t now)
 	report_send();
 }
 
-void
-debug_report_in_use(struct umem_cache *cache)
+/*
+ * Reports that the cache is destroyed while objects are in use: how many, some
+ * of them and, with audit, who allocated these.
+ */
+static void
+report_in_use(struct umem_cache *cache)
 {
 	void *object[OBJECTS_REPORTED];
 	unsigned n = slab_some_used(&cache->slabs, object, OBJECTS_REPORTED);
@@ -823,8 +826,8 @@ const struct cache_debugger cache_debugger = {
     .alloc = hook_alloc,
     .free = hook_free,
     .release = debug_quarantine_flush,
-    .forget = debug_forget_cache,
-    .report_in_use = debug_report_in_use,
+    .forget = forget_cache,
+    .report_in_use = report_in_use,
 };
 
 void

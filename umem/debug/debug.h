@@ -185,18 +185,6 @@ bool debug_has_guards(void);
 /* Returns all quarantined buffers of the cache to its slabs. */
 void debug_quarantine_flush(struct umem_cache *cache);
 
-/*
- * Called before the cache is destroyed: clears the cache pointer in kept
- * bufctls.
- */
-void debug_forget_cache(const struct umem_cache *cache);
-
-/*
- * Reports that the cache is destroyed while objects are in use: how many, some
- * of them and, with audit, who allocated these.
- */
-void debug_report_in_use(struct umem_cache *cache);
-
 /* Is a block with this class byte debugged?  Returns its cache. */
 bool debug_owns(unsigned class);
 struct umem_cache *debug_cache_of(unsigned class);
