@@ -68,11 +68,15 @@ endif
 # belong to no libc, but Debian's musl-gcc does not look where they are.
 MUSL	:= $(findstring musl,$(CC))
 ifneq ($(MUSL),)
-override CPPFLAGS += -idirafter /usr/include \
+OTHER_HEADERS := -idirafter /usr/include \
 	-idirafter /usr/include/$(shell gcc -print-multiarch)
+override CPPFLAGS += $(OTHER_HEADERS)
 endif
 # The parts that need libraries of the system's libc are left out.
 APART	:= $(CROSS)$(MUSL)
+ifneq ($(MUSL),)
+CXX	:= no-c++-for-musl
+endif
 
 comma	:= ,
 # GNU make up to 4.2 removes the backslash of \# in $(shell), later ones do not.
@@ -256,10 +260,12 @@ $B/unit: $(UNIT_O) $(INNER_O)
 PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 	-Wno-unknown-warning-option -Wno-use-after-free -Wno-unused-result \
 	-Wno-free-nonheap-object -Wno-deprecated-declarations \
-	$(SAN_FLAGS)
+	$(SAN_FLAGS) $(if $(MUSL),$(OTHER_HEADERS) -include tests/musl.h)
 header	= $(shell sed -n 's,^\( \*\|//\) test $1: ,,p' $<)
 link_umem	:= -L$B -lumem
 link_static	:= $B/libumem.a
+# The functions of tests/musl.h, in programs that call them.
+link_musl	= -Wl,--as-needed,-rpath,$(abspath $B) -L$B -lumem_malloc
 # Of the address and the thread sanitizer, the program is a part.
 SAN_FLAGS	:= $(if $(filter address thread,$(SAN)),-fsanitize=$(SAN))
 # With "link: rcu", libs names the flavours: "libs: -lurcu-memb".
@@ -267,12 +273,17 @@ link_rcu	:= -Iumem -L$B -lumem_rcu -lumem
 link_rcu_table	:= $(link_rcu) -lurcu-memb -lurcu-cds
 link_urcu	:= -Iumem -lurcu-memb -lurcu-cds
 program	= $1 $2 $(PROGRAM_FLAGS) $(call header,cflags) -o $@ $< -pthread \
-	$(link_$(or $(call header,link),$(link))) $(call header,libs) \
+	$(link_$(or $(call header,link),$(link),$(MUSL))) $(call header,libs) \
 	-Wl,--as-needed -ldl -lm
 
 # FOLDERS names the folders of tests/programs that are built and run.
 FOLDERS	?= *
 PROGRAMS := $(call outputs,$(FOLDERS:%=programs/%))
+ifneq ($(MUSL),)
+PROGRAMS := $(filter-out $(basename $(patsubst tests/%,$B/%,$(shell \
+	    grep -lsE '^ \* test (not with: musl|link: rcu)' \
+	    tests/programs/*/*.c))),$(PROGRAMS))
+endif
 STRESSES := $(call outputs,stress)
 BENCHES	:= $(call outputs,bench)
 MISUSES	:= $(call outputs,misuse)
@@ -293,6 +304,7 @@ $B/account.so: tests/account.c | requirements
 	$(call short,CC,$<) $(CC) -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 		-fPIC -shared -o $@ $<
 $(PROGRAMS) $(STRESSES): | $B/account.so
+$(if $(MUSL),$(PROGRAMS)): | $(SHIM)
 $B/%: tests/%.c | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
 	$(call short,CC,$<) $(call program,$(CC),-std=gnu11)
@@ -309,7 +321,7 @@ $(filter $B/programs/cxx/%,$(PROGRAMS)): umem/umem.hpp umem/umem.h
 
 # Tests that run make themselves find the variant in the environment.
 run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
-	SAN='$(SAN)' DEBUG='$(DEBUG)' tests/run_tests.sh
+	SAN='$(SAN)' DEBUG='$(DEBUG)' LIBC='$(MUSL)' tests/run_tests.sh
 
 # The programs that link libumem, and do not run on its malloc().
 LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
@@ -320,7 +332,7 @@ LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
 TESTS	?= unit programs scripts
 test: all $(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS)) \
 		$(if $(SAN),,$(if $(filter scripts,$(TESTS)),$(MISUSES)))
-	@! $(check_headers) check.h || $(MAKE) $B/unit
+	@! $(check_headers) $(if $(MUSL),musl-)check.h || $(MAKE) $B/unit
 	@TESTS='$(TESTS)' $(run_tests) $B $$(ls $B/unit >/dev/null && echo unit) \
 	    $(if $(filter-out *,$(FOLDERS)),$(FOLDERS:%=programs/%),programs)
 

@@ -34,8 +34,9 @@
 #	cflags: -DX		for the compiler
 #	account: no		tests/account.c does not check the statistics
 #				at its end
-#	not with: SANITIZER	does not run in a build with SAN=SANITIZER; any
-#				number, and a comment after each
+#	not with: SANITIZER	does not run in a build with SAN=SANITIZER, or,
+#				with the word musl, by musl-gcc; any number, and
+#				a comment after each
 #	run: NAME		the lines that follow are for this run alone.
 #				A program runs once for each such line, in each
 #				of its modes; lines before the first one are for
@@ -360,6 +361,7 @@ RESULTS=$(mktemp -d)
 TEST_RUN=$$
 CC=${CC:-cc}
 CXX=${CXX:-c++}
+LIBC=${LIBC-}
 SAN=${SAN:-}
 TEST_TIME_FACTOR=${TEST_TIME_FACTOR:-1}
 [[ $TEST_TIME_FACTOR =~ ^[1-9][0-9]*$ ]] ||
@@ -417,6 +419,10 @@ has_threads() {
 
 # suits SOURCE RUN - may this program run in this build?
 suits() {
+	[ -z "$LIBC" ] || ! grep -Eq "^$LIBC( |\$)" <(header 'not with' "$1" "$2") ||
+	    return
+	[ "$LIBC" != musl ] || [[ $1 != *.cc && $(header link "$1") != rcu ]] ||
+	    return
 	[ -n "$SAN" ] || return 0
 	! grep -Eq "^$SAN( |\$)" <(header 'not with' "$1" "$2") || return
 	[ "$SAN" = undefined ] || {

@@ -4,6 +4,7 @@
  *
  * Each case runs in a new process, in which nothing was allocated before.
  *
+ * test not with: musl its messages come by malloc_trim() of a linked libumem
  * test link: umem
  * test preload: yes
  */

@@ -5,6 +5,7 @@
  * The child continues from there, too: every second child returns from the
  * handler, works on, and ends later.
  *
+ * test not with: musl its fork() may not interrupt itself
  * test modes: rseq own locked
  * test timeout: 60
  * test no stderr: .

@@ -2,6 +2,8 @@
  * fork() while other threads are in stdio: getline() holds the lock of its
  * stream and waits for a lock of the library.  fflush(NULL) holds libc's lock
  * of all streams and waits for the stream's lock.  The child calls both, too.
+ *
+ * test not with: musl its fork() waits for a stream in use, see umem_malloc(3)
  */
 #include "tests/programs/check.h"
 

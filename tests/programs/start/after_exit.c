@@ -2,6 +2,7 @@
  * malloc works before main, in exit handlers, and in the last destructors.
  * Each stage frees the blocks that the stage before allocated.
  *
+ * test not with: musl has no on_exit()
  * test stderr: ^stage 3$
  * test stderr: ^stage 6$
  * test stderr: ^stage 8$

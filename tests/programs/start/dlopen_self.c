@@ -2,6 +2,7 @@
  * A program that runs on another malloc loads both libraries by dlopen().  They
  * work, and dlclose() leaves them in place, with all allocated blocks.
  *
+ * test not with: musl the program is linked with the library
  * test preload: no
  * test no stderr: .
  */

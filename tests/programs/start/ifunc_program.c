@@ -1,4 +1,7 @@
-/* malloc works in the resolver of an IFUNC of the program. */
+/* malloc works in the resolver of an IFUNC of the program.
+ *
+ * test not with: musl has no indirect functions
+ */
 #include "tests/programs/check.h"
 
 static char *early;

@@ -2,6 +2,7 @@
  * A program that never allocates does not start the library; the first call
  * may then come in a fork handler, in a forked child, or in a thread.
  *
+ * test not with: musl starts with fewer mappings
  * test modes: default
  * test not with: undefined allocates before main()
  */

@@ -2,6 +2,7 @@
  * A program that was linked with libumem.so.1 runs on our malloc: the functions
  * of both libraries, and all memory, come from one library.
  *
+ * test not with: musl libumem alone has no mallinfo2()
  * test link: umem
  * test preload: yes
  * test no stderr: .

@@ -1,4 +1,7 @@
-/* malloc works in the preinit array, before any constructor has run. */
+/* malloc works in the preinit array, before any constructor has run.
+ *
+ * test not with: musl has no preinit_array
+ */
 #include "tests/programs/check.h"
 
 static char *early, *large;

@@ -1,6 +1,8 @@
 /*
  * Timer signals at 10 kHz for each of several threads, as a profiler sends
  * them: every section that is interrupted starts anew, and all get on.
+ *
+ * test not with: musl has no name for the thread of a timer
  */
 #include <signal.h>
 #include <sys/syscall.h>

@@ -1,4 +1,7 @@
-/* Contexts switched by hand, and moved from thread to thread, allocate. */
+/* Contexts switched by hand, and moved from thread to thread, allocate.
+ *
+ * test not with: musl has no ucontext functions
+ */
 #include <ucontext.h>
 
 #include "tests/programs/check.h"
