@@ -89,9 +89,10 @@ LIB_CFLAGS := -ftls-model=initial-exec -ffunction-sections -fno-lto
 # nodelete: blocks of malloc must outlive a dlclose() of the library.
 # defs: only weak names are undefined, so that no C++ library is needed.
 # sort: places .bss.seldom behind the other data.
+# eh-frame-hdr: stacks need it, and Debian's musl-gcc does not ask for it.
 # nostartfiles: the files for constructors and destructors of C++ cost each
 # process four look-ups of symbols, and a page fault for an empty _fini().
-SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
+SO_FLAGS := -shared -Wl,--eh-frame-hdr -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
 	    -Wl,--sort-section=name -Wl,-T,umem/sections.ld \
 	    -Wl,-T,umem/often.ld \
 	    $(if $(SAN),,-Wl,-z,defs -nostartfiles)
