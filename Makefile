@@ -52,7 +52,8 @@ override CFLAGS	  += -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
 		     -Wmissing-prototypes -fvisibility=hidden -fPIC \
 		     -Wno-unneeded-internal-declaration
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP $(if $(DEBUG),-DUMEM_DEBUG)
-override LDFLAGS  += -pthread
+# dl: a part of glibc from 2.34 on.
+override LDFLAGS  += -pthread -ldl
 ifdef SAN
 override CFLAGS	  += -fsanitize=$(SAN) -fno-sanitize-recover=all \
 		     -fno-omit-frame-pointer

@@ -33,6 +33,7 @@
 #include "tests/unit/stay.h"
 #include "tests/unit/step.h"
 #include "vmem/os.h"
+#include "vmem/syscall.h"
 
 #define NROUNDS    8
 #define NPOSITIONS 64
@@ -174,7 +175,7 @@ fake_place(void)
 	struct rseq_place place;
 
 	memset(&area, 0, sizeof(area));
-	place.cs = (char *)&area.cs - (char *)__builtin_thread_pointer();
+	place.cs = (char *)&area.cs - (char *)thread_self();
 	place.index = place.cs - RSEQ_CS + RSEQ_MM_CID;
 	place.base = base();
 	return place;

@@ -12,6 +12,7 @@
 #include "umem/upkeep/snapshot.h"
 #include "vmem/describe.h"
 #include "vmem/os.h"
+#include "vmem/syscall.h"
 
 #define SEC ((uint64_t)1000000000)
 
@@ -127,7 +128,7 @@ static uintptr_t servers; /* [a] sum of all thread pointers */
 static void *
 serve_rounds(void *arg)
 {
-	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+	uintptr_t self = thread_self();
 
 	__atomic_add_fetch(&servers, self, __ATOMIC_RELAXED);
 	pthread_barrier_wait(&round_ends);
