@@ -105,14 +105,16 @@ libc_call(bool (*call)(void *, uint32_t, uint32_t), struct rseq_area *area)
 }
 
 /*
- * Register the own area.  In mode=own, an area of libc must be unregistered
- * first.
+ * Register the own area, unless it is registered.  In mode=own, an area of libc
+ * must be unregistered first.
  */
 static bool
 register_own(void)
 {
 	struct rseq_area *theirs = libc_area();
 
+	if (load_relaxed(&own_area.cpu_id) >= 0)
+		return true;
 	if (theirs != NULL)
 		libc_call(os_rseq_unregister, theirs);
 	return os_rseq_register(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE);

@@ -1,13 +1,11 @@
 /* test_lock.c - mutual exclusion, wake-ups, ranks, and locks during fork() */
 #include <check.h>
 #include <pthread.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
