@@ -266,6 +266,7 @@ PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 header	= $(shell sed -n 's,^\( \*\|//\) test $1: ,,p' $<)
 link_umem	:= -L$B -lumem
 link_static	:= $B/libumem.a
+link_archive	:= $B/libumem_malloc.a
 # The functions of tests/musl.h, in programs that call them.
 link_musl	= -Wl,--as-needed,-rpath,$(abspath $B) -L$B -lumem_malloc
 # Of the address and the thread sanitizer, the program is a part.
@@ -317,6 +318,9 @@ $B/%: tests/%.cc | $(LIBS) $(RCU) requirements
 
 $(patsubst tests/%.c,$B/%,$(shell \
 	grep -ls '^ \* test link: static' tests/*/*.c tests/*/*/*.c)): $B/libumem.a
+$(patsubst tests/%,$B/%,$(basename $(shell grep -lsE \
+	'^( \*|//) test link: archive' tests/*/*/*.c tests/*/*/*.cc))): \
+	$B/libumem_malloc.a
 
 # -idirafter makes them headers of the system, which -MMD leaves out.
 $(filter $B/programs/cxx/%,$(PROGRAMS)): umem/umem.hpp umem/umem.h
@@ -393,7 +397,7 @@ install: all $(INSTALLED_TOOLS)
 		ln -sf $$name.so.$(FILE_VERSION) $(AT)/$$name.so.1 && \
 		ln -sf $$name.so.1 $(AT)/$$name.so || exit; \
 	done
-	install -m 644 $B/libumem.a $(AT)
+	install -m 644 $B/libumem.a $B/libumem_malloc.a $(AT)
 ifneq ($(RCU),)
 	install -m 644 $B/libumem_rcu.a $(AT)
 	install -m 644 umem/umem_rcu.h $(DESTDIR)$(PREFIX)/include
@@ -418,8 +422,11 @@ endif
 	    'includedir=$${prefix}/include' '' 'Name: umem' \
 	    'Description: object caches, arenas and malloc' \
 	    'Version: $(VERSION)' 'Libs: -L$${libdir} -lumem' \
-	    'Libs.private: -pthread' 'Cflags: -I$${includedir}' \
+	    'Libs.private: -pthread -ldl' 'Cflags: -I$${includedir}' \
 	    >$(AT)/pkgconfig/umem.pc
+	@sed -e 's/^Name: .*/Name: umem-malloc/' -e 's/-lumem$$/-lumem_malloc/' \
+	    -e 's/^Description: .*/Description: umem as the malloc of a program/' \
+	    $(AT)/pkgconfig/umem.pc >$(AT)/pkgconfig/umem-malloc.pc
 	@for page in $(MAN); do \
 		dir=$(DESTDIR)$(MANDIR)/man$${page##*.}; \
 		install -d "$$dir" && install -m 644 "$$page" "$$dir" || exit; \
@@ -441,8 +448,8 @@ endif
 uninstall:
 	rm -f $(foreach name,$(INSTALLED),$(addprefix $(AT)/$(name).so,\
 	    '' .1 .$(FILE_VERSION) .$(FILE_VERSION)-gdb.py)) \
-	    $(addprefix $(AT)/,libumem.a libumem_rcu.a \
-	    pkgconfig/umem.pc pkgconfig/umem-rcu.pc) \
+	    $(addprefix $(AT)/,libumem.a libumem_malloc.a libumem_rcu.a \
+	    pkgconfig/umem.pc pkgconfig/umem-malloc.pc pkgconfig/umem-rcu.pc) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h umem.hpp umem_rcu.h \
 	    vmem.h sys/vmem.h) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%)) \

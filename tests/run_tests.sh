@@ -28,7 +28,8 @@
 #	args: one two		words for the program
 #	preload: no		without libumem_malloc.so.1
 #	link: umem		built with -lumem; "rcu": -lumem_rcu, too;
-#				"static": libumem.a.  None of these
+#				"static": libumem.a; "archive":
+#				libumem_malloc.a.  None of these
 #				is run with the preload unless that says yes
 #	libs: -lX		linked with, too
 #	cflags: -DX		for the compiler

@@ -25,6 +25,7 @@
 #			of nothing.  The other folders, and the scripts, take
 #			minutes
 #	lto		the unit tests of a build with -flto=auto
+#	musl		the programs in FOLDERS and start, built by musl-gcc
 #	warnings	a build without tests by gcc 14 and clang 19, which may
 #			warn of nothing, like the row "release" by this
 #			machine's compiler; see warnings.sh
@@ -36,7 +37,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-ROWS='lint release undefined debug address thread clang lto warnings aarch64'
+ROWS='lint release undefined debug address thread clang lto musl warnings aarch64'
 FOLDERS='cxx malloc objects rcu threads'
 passed=0 failed=0 skipped=0 status=0
 table=
@@ -53,6 +54,7 @@ run_row() {
 	clang) make CC=clang CXX=clang++ CFLAGS='-O2 -g -Werror' \
 	    FOLDERS="$FOLDERS" TESTS='unit programs' test ;;
 	lto) make B=build-lto CFLAGS='-O2 -g -flto=auto' all unit-test ;;
+	musl) make CC=musl-gcc FOLDERS="$FOLDERS start" TESTS=programs test ;;
 	warnings) tools/build/warnings.sh build/warnings ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
 	esac
@@ -65,6 +67,7 @@ missing() {
 
 	case $1 in
 	clang) tools=(clang clang++) ;;
+	musl) tools=(musl-gcc) ;;
 	aarch64) tools=(aarch64-linux-gnu-gcc qemu-aarch64-static) ;;
 	esac
 	for tool in "${tools[@]}"; do

@@ -140,6 +140,10 @@ END
 	    $(pkg-config --cflags --libs umem) -o shared_cc
 	"$CC" program.c $(pkg-config --cflags umem) "$at/lib/libumem.a" \
 	    -pthread -o static
+	"$CC" program.c $(pkg-config --cflags umem-malloc) -static \
+	    $(pkg-config --static --libs umem-malloc) -o static_malloc
+	"$CC" program.c $(pkg-config --cflags umem-malloc) \
+	    "$at/lib/libumem_malloc.a" -pthread -o archive_malloc
 	for std in c99 c11; do
 		for name in source reversed; do
 			"$CC" -std=$std -pedantic -Wall -Wextra -Werror \
@@ -160,8 +164,8 @@ END
 	done
 }
 export LD_LIBRARY_PATH=$at/lib
-for program in ./shared ./shared_cc ./static ./source ./reversed ./source_cc \
-    ./caches; do
+for program in ./shared ./shared_cc ./static ./static_malloc ./archive_malloc \
+    ./source ./reversed ./source_cc ./caches; do
 	echo "$program"
 	[ "$($program)" = good ]
 done
