@@ -449,9 +449,16 @@ END_TEST
 
 START_TEST(the_end_of_a_store_ends_retired_slabs_too)
 {
-	size_t used = meta_used();
+	size_t used;
 	unsigned n;
 
+	/* The heap keeps tags of freed segments, so they exist before. */
+	if (!_i) {
+		start(false);
+		fill_and_empty();
+		ck_assert(slab_store_end(&store));
+	}
+	used = meta_used();
 	start(_i);
 	n = fill_and_empty();
 	slab_retire(&store, 4);
