@@ -45,8 +45,7 @@ struct defer {
 	struct defer *next_of_cache; /* [a] the one that was made before */
 	struct defer *next;          /* [a] in domain->layers */
 	enum defer_kind kind;        /* [I] */
-	uint32_t retired_batch;      /* [t] of retired slabs that wait, or 0 */
-	uint32_t releasable_batch;   /* [t] of those to be released, or 0 */
+	uint32_t retired_batch;      /* [t] of slabs that were retired, or 0 */
 	bool was_online;             /* the thread that destroys the cache */
 	bool calls_program;          /* [I] a release may call the program */
 };

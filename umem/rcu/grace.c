@@ -557,7 +557,6 @@ layer_retire_slabs(struct defer *layer)
 {
 	struct slab_store *store = &layer->cache->slabs;
 
-	umem_assert(layer->retired_batch == 0);
 	umem_assert(layer->cache->slabs.is_type_stable);
 	layer->retired_batch = slab_retire(store, slab_retire_wanted(store));
 	return layer->retired_batch != 0;
@@ -649,9 +648,11 @@ domain_begin_wait(struct domain *domain, bool may_retire, bool calls_program)
 
 /*
  * Runs the second half of step 1, and steps 2 and 3.  If may_retire, also
- * retires empty slabs; releasable_batch of each layer names them.  If
- * calls_program, layers that may call the program take part, and the caller
- * gives up the turn for their step 3.  Returns whether anything waited.
+ * retires empty slabs; retired_batch of each layer names them.  Because the
+ * caller keeps the turn until the grace period is over, another thread with the
+ * turn may release them.  If calls_program, layers that may call the program
+ * take part, and the caller gives up the turn for their step 3.  Returns
+ * whether anything waited.
  */
 static bool
 domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
@@ -666,13 +667,9 @@ domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
 	domain_check_in_turn(domain);
 	domain_synchronize_in_turn(domain);
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer)) {
+	     layer = layer_next(layer))
 		if (!layer->calls_program)
 			layer_release_waiting(domain, layer);
-		if (layer->retired_batch != 0)
-			layer->releasable_batch = layer->retired_batch;
-		layer->retired_batch = 0;
-	}
 	if (calls_program)
 		domain_call_program(domain);
 	return true;
@@ -684,7 +681,7 @@ domain_first_releasable(const struct domain *domain)
 {
 	struct defer *layer = domain_first_layer(domain);
 
-	while (layer != NULL && layer->releasable_batch == 0)
+	while (layer != NULL && layer->retired_batch == 0)
 		layer = layer_next(layer);
 	return layer;
 }
@@ -698,9 +695,9 @@ domain_release_slabs(struct domain *domain)
 	umem_assert(domain_has_turn(domain));
 	while (domain->releasing == NULL &&
 	       (layer = domain_first_releasable(domain)) != NULL) {
-		uint32_t batch = layer->releasable_batch;
+		uint32_t batch = layer->retired_batch;
 
-		layer->releasable_batch = 0;
+		layer->retired_batch = 0;
 		domain->releasing = layer;
 		turn_end(domain);
 		layer_release_slabs(layer, batch);
@@ -1133,7 +1130,6 @@ layer_after_fork(struct domain *domain, struct defer *layer)
 {
 	deferred_wait_again(&layer->mags);
 	layer->retired_batch = 0;
-	layer->releasable_batch = 0;
 	if (layer->cache != NULL && layer->cache->slabs.nretired != 0 &&
 	    !domain_is_broken(domain))
 		domain->has_empty_slabs = 1;
