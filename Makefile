@@ -6,7 +6,7 @@
 #	make V=1			prints each command in full
 #
 # Targets: all (the default), test, unit-test, matrix, stress, fresh,
-# test-vm ROWS=, misuse, bench, bench-scale, peers, demo, lint,
+# test-vm ROWS=, misuse, bench, bench-scale, peers, demo, lint, dist,
 # install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
@@ -142,8 +142,8 @@ SETS	:= $(if $(filter test unit-test lint,$(MAKECMDGOALS)),test) \
 NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
-.PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale peers demo lint install \
-	uninstall clean FORCE packages requirements
+.PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale peers demo lint dist \
+	install uninstall clean FORCE packages requirements
 
 # The address and the thread sanitizer have a malloc of their own, so these
 # variants have no shim.
@@ -376,6 +376,20 @@ demo: all $(DEMOS)
 
 lint: all | $(NEEDS)
 	@tools/build/lint.sh build
+
+# The committed tree and its checksum.  Two archives of one commit are equal:
+# the files have the time of the commit, and gzip stores neither time nor name.
+DIST	:= umem-$(VERSION).tar.gz
+dist:
+	@[ -e .git ] && git rev-parse -q --verify HEAD >/dev/null 2>&1 || { \
+	    echo 'make dist: needs git, and a clone of the repository' >&2; exit 1; }
+	@git diff --quiet HEAD || \
+	    echo 'make dist: changes that are not committed are left out' >&2
+	@mkdir -p $B
+	$(call short,TAR,$B/$(DIST)) git -c tar.umask=0022 archive \
+	    --prefix=umem-$(VERSION)/ HEAD >$B/umem.tar && \
+	    gzip -n -9 <$B/umem.tar >$B/$(DIST) && rm $B/umem.tar && \
+	    cd $B && sha256sum $(DIST) >$(DIST).sha256
 
 # Names of functions a page documents beside its own, as "section name page".
 MAN	:= $(wildcard man/*.[1-9])
