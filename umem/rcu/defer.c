@@ -46,7 +46,10 @@
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 
-/* Bytes that a block of another library's malloc() counts for by default. */
+/*
+ * Bytes of the backlog that a block of another library's malloc() counts for if
+ * that library does not tell its size: a guess at a small block.
+ */
 #define FOREIGN_BYTES 64
 
 /*

@@ -136,20 +136,19 @@
  */
 #define WAKE_BUDGET_PART 8
 
-/* The thread ends when it has been idle for so long. */
+/*
+ * The thread ends when it has been idle for so long: a process ends only after
+ * its last thread.  A new thread costs 50 us.
+ */
 #define THREAD_IDLE_NS 1000000000
 
-/* fork() polls for a turn every FORK_TRY_NS, for FORK_NS at most. */
-#define FORK_NS     1000000000
-#define FORK_TRY_NS 1000000
-
 /*
- * A freeing thread beyond the budget waits for functions of the program while
- * the domain's thread releases something within this time.
+ * How long fork() waits for a turn.  A grace period is shorter unless a reader
+ * is stuck, and then the child does without.
  */
-#define RELEASE_WAIT_NS 100000000
+#define FORK_NS 1000000000
 
-/* Attempts at a membarrier that the kernel refuses for a moment. */
+/* Attempts at a membarrier that the kernel refuses while it lacks memory. */
 #define COLLECT_TRIES 3
 
 struct domain *domains;
@@ -856,7 +855,7 @@ domain_thread_hurry(struct domain *domain)
 /*
  * Lets the domain's thread release objects of a layer that may call the
  * program, until there is less than the budget.  If that thread has released
- * nothing for RELEASE_WAIT_NS, the caller goes on, because it may hold the lock
+ * nothing for PROGRAM_WAIT_NS, the caller goes on, because it may hold the lock
  * for which that thread waits.
  */
 static void
@@ -871,7 +870,7 @@ domain_let_thread_release(struct domain *domain)
 		domain_thread_hurry(domain);
 		if (!domain_is_over(domain, 1))
 			return;
-		os_futex_wait(&domain->nreleases, n, RELEASE_WAIT_NS);
+		os_futex_wait(&domain->nreleases, n, PROGRAM_WAIT_NS);
 	} while (load_relaxed(&domain->nreleased) != before);
 }
 
@@ -1077,14 +1076,14 @@ domain_try_hold(struct domain *domain)
 	/* In each attempt: the end of another fork() has cleared it. */
 	store_relaxed(&domain->fork_waits, 1);
 	if (domain_is_calling(domain)) {
-		os_futex_wait(&domain->nreleases, n, FORK_TRY_NS);
+		os_futex_wait(&domain->nreleases, n, POLL_NS);
 		return false;
 	}
 	/* A grace period, but not the release after it, may need us. */
 	if ((domain->grace.forks || domain->grace.reading()) &&
 	    domain_hold_in_grace(domain))
 		return true;
-	return turn_try_await(domain, FORK_TRY_NS) && domain_keep_turn(domain);
+	return turn_try_await(domain, POLL_NS) && domain_keep_turn(domain);
 }
 
 /*
