@@ -219,8 +219,9 @@ $B/libumem.a $B/libumem_malloc.a:
 
 # The installed command looks in $(LIBDIR) if the library is not near itself;
 # the folder's name keeps one of another LIBDIR from being installed.
-INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
-INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$O/bin$(LIBDIR)/commands/run.o)
+BIN_O	:= $O/bin$(subst $(subst ,, ),+,$(LIBDIR))
+INSTALLED_TOOLS := $(TOOLS:$B/%=$(BIN_O)/%)
+INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$(BIN_O)/commands/run.o)
 TOOL_LIBS = $(if $(APART),,-ldw -lelf -liberty) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
@@ -228,7 +229,7 @@ $(TOOLS): $(TOOL_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
-$O/bin$(LIBDIR)/commands/run.o: tools/inspect/commands/run.c | requirements
+$(BIN_O)/commands/run.o: tools/inspect/commands/run.c | requirements
 	@mkdir -p $(@D)
 	$(call short,CC,$<) \
 	    $(CC) $(CPPFLAGS) $(CFLAGS) -DUMEM_LIBDIR='"$(LIBDIR)"' -c -o $@ $<
@@ -397,15 +398,28 @@ man_links = awk '/^\.Sh/ { on = $$2 == "NAME" } \
 	on && $$1 == ".Nm" { file = FILENAME; sub(".*/", "", file); \
 	n = split(file, part, "."); \
 	if ($$2 "." part[n] != file) print part[n], $$2, file }' $(MAN)
-AT	= $(DESTDIR)$(LIBDIR)
+# These have their quotes because the name of a folder may have a blank.
+AT	= "$(DESTDIR)$(LIBDIR)"
+TO	= "$(DESTDIR)$(PREFIX)"
+TO_MAN	= "$(DESTDIR)$(MANDIR)"
+PC_DIRS	= 'prefix=$(PREFIX)' 'libdir=$(subst $(PREFIX)/,$${prefix}/,$(LIBDIR))' \
+	  'includedir=$${prefix}/include' ''
 # The libraries' files have the version of their interface; the names that
 # programs ask for are links.
 FILE_VERSION := 1.0.0
 INSTALLED := libumem libumem_malloc $(if $(RCU),libumem_rcu)
 
+# CMake finds the headers from the folder of the libraries, so that an installed
+# tree may move.
+UP	= $(shell realpath -m --relative-to="$(LIBDIR)" "$(PREFIX)")
+install_cmake = for file in umem-config umem-config-version; do \
+	sed -e 's|@VERSION@|$(VERSION)|' -e 's|@UP@|$(UP)|' \
+	    tools/packaging/cmake/$$file.cmake.in \
+	    >$(AT)/cmake/umem/$$file.cmake || exit; done
+
 install: all $(INSTALLED_TOOLS)
-	install -d $(AT)/pkgconfig $(DESTDIR)$(PREFIX)/include/sys \
-	    $(DESTDIR)$(PREFIX)/bin
+	install -d $(AT)/pkgconfig $(AT)/cmake/umem $(TO)/include/sys \
+	    $(TO)/bin
 	@for name in $(INSTALLED); do \
 		install -m 755 $B/$$name.so.1 $(AT)/$$name.so.$(FILE_VERSION) && \
 		ln -sf $$name.so.$(FILE_VERSION) $(AT)/$$name.so.1 && \
@@ -414,40 +428,39 @@ install: all $(INSTALLED_TOOLS)
 	install -m 644 $B/libumem.a $B/libumem_malloc.a $(AT)
 ifneq ($(RCU),)
 	install -m 644 $B/libumem_rcu.a $(AT)
-	install -m 644 umem/umem_rcu.h $(DESTDIR)$(PREFIX)/include
-	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
-	    'includedir=$${prefix}/include' '' 'Name: umem-rcu' \
+	install -m 644 umem/umem_rcu.h $(TO)/include
+	@printf '%s\n' $(PC_DIRS) 'Name: umem-rcu' \
 	    'Description: frees that wait for a grace period of liburcu' \
 	    'Version: $(VERSION)' 'Requires: umem' \
-	    'Libs: -L$${libdir} -lumem_rcu' 'Cflags: -I$${includedir}' \
+	    'Libs: -L"$${libdir}" -lumem_rcu' 'Cflags: -I"$${includedir}"' \
 	    >$(AT)/pkgconfig/umem-rcu.pc
 endif
 	install -m 644 tools/gdb/umem-gdb.py $(AT)/libumem.so.$(FILE_VERSION)-gdb.py
 	ln -sf libumem.so.$(FILE_VERSION)-gdb.py \
 	    $(AT)/libumem_malloc.so.$(FILE_VERSION)-gdb.py
 	install -m 644 umem/umem.h umem/umem.hpp vmem/vmem.h \
-	    $(DESTDIR)$(PREFIX)/include
-	install -m 644 vmem/sys/vmem.h $(DESTDIR)$(PREFIX)/include/sys
-	install -m 755 $(INSTALLED_TOOLS) $(DESTDIR)$(PREFIX)/bin
-	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
-	install -m 644 tools/completion/umem.bash $(DESTDIR)$(BASHDIR)/umem
-	install -m 644 tools/completion/_umem $(DESTDIR)$(ZSHDIR)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
-	    'includedir=$${prefix}/include' '' 'Name: umem' \
+	    $(TO)/include
+	install -m 644 vmem/sys/vmem.h $(TO)/include/sys
+	install -m 755 $(INSTALLED_TOOLS) $(TO)/bin
+	@$(install_cmake)
+	install -d "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)"
+	install -m 644 tools/completion/umem.bash "$(DESTDIR)$(BASHDIR)"/umem
+	install -m 644 tools/completion/_umem "$(DESTDIR)$(ZSHDIR)"
+	@printf '%s\n' $(PC_DIRS) 'Name: umem' \
 	    'Description: object caches, arenas and malloc' \
-	    'Version: $(VERSION)' 'Libs: -L$${libdir} -lumem' \
-	    'Libs.private: -pthread -ldl' 'Cflags: -I$${includedir}' \
+	    'Version: $(VERSION)' 'Libs: -L"$${libdir}" -lumem' \
+	    'Libs.private: -pthread -ldl' 'Cflags: -I"$${includedir}"' \
 	    >$(AT)/pkgconfig/umem.pc
 	@sed -e 's/^Name: .*/Name: umem-malloc/' -e 's/-lumem$$/-lumem_malloc/' \
 	    -e 's/^Description: .*/Description: umem as the malloc of a program/' \
 	    $(AT)/pkgconfig/umem.pc >$(AT)/pkgconfig/umem-malloc.pc
 	@for page in $(MAN); do \
-		dir=$(DESTDIR)$(MANDIR)/man$${page##*.}; \
+		dir=$(TO_MAN)/man$${page##*.}; \
 		install -d "$$dir" && install -m 644 "$$page" "$$dir" || exit; \
 	done
 	@$(man_links) | while read -r section name page; do \
 		echo ".so man$$section/$$page" \
-		    >$(DESTDIR)$(MANDIR)/man$$section/$$name.$$section; \
+		    >$(TO_MAN)/man$$section/$$name.$$section; \
 	done
 ifeq ($(DESTDIR),)
 	@PATH=$$PATH:/sbin:/usr/sbin ldconfig >/dev/null 2>&1; \
@@ -456,22 +469,24 @@ ifeq ($(DESTDIR),)
 	    'This command, run by root, makes $(LIBDIR) known to all programs:' \
 	    '    echo $(LIBDIR) >/etc/ld.so.conf.d/umem.conf && ldconfig' \
 	    'This one makes it known to programs of this shell:' \
-	    '    export LD_LIBRARY_PATH=$(LIBDIR)'
+	    '    export LD_LIBRARY_PATH="$(LIBDIR)"'
 endif
 
 uninstall:
 	rm -f $(foreach name,$(INSTALLED),$(addprefix $(AT)/$(name).so,\
 	    '' .1 .$(FILE_VERSION) .$(FILE_VERSION)-gdb.py)) \
 	    $(addprefix $(AT)/,libumem.a libumem_malloc.a libumem_rcu.a \
-	    pkgconfig/umem.pc pkgconfig/umem-malloc.pc pkgconfig/umem-rcu.pc) \
-	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h umem.hpp umem_rcu.h \
+	    pkgconfig/umem.pc pkgconfig/umem-malloc.pc pkgconfig/umem-rcu.pc \
+	    cmake/umem/umem-config.cmake cmake/umem/umem-config-version.cmake) \
+	    $(addprefix $(TO)/include/,umem.h umem.hpp umem_rcu.h \
 	    vmem.h sys/vmem.h) \
-	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%)) \
-	    $(DESTDIR)$(BASHDIR)/umem $(DESTDIR)$(ZSHDIR)/_umem
+	    $(addprefix $(TO)/,$(TOOLS:$B/%=bin/%)) \
+	    "$(DESTDIR)$(BASHDIR)"/umem "$(DESTDIR)$(ZSHDIR)"/_umem
+	@rmdir $(AT)/cmake/umem 2>/dev/null || :
 	@for page in $(MAN); do \
-		rm -f "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done
+		rm -f $(TO_MAN)"/man$${page##*.}/$${page##*/}"; done
 	@$(man_links) | while read -r section name page; do \
-		rm -f "$(DESTDIR)$(MANDIR)/man$$section/$$name.$$section"; \
+		rm -f $(TO_MAN)"/man$$section/$$name.$$section"; \
 	done
 
 clean:
