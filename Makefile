@@ -267,7 +267,7 @@ PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 header	= $(shell sed -n 's,^\( \*\|//\) test $1: ,,p' $<)
 link_umem	:= -L$B -lumem
 link_static	:= $B/libumem.a
-link_archive	:= $B/libumem_malloc.a
+link_archive	:= $B/libumem_malloc.a $(if $(filter undefined,$(SAN)),-fsanitize=undefined -lubsan)
 # The functions of tests/musl.h, in programs that call them.
 link_musl	= -Wl,--as-needed,-rpath,$(abspath $B) -L$B -lumem_malloc
 # Of the address and the thread sanitizer, the program is a part.
