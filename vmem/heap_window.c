@@ -34,9 +34,9 @@
 /* If address space is limited, 1/LIMIT_PART of the limit is reserved ahead. */
 #define LIMIT_PART    16
 /*
- * The window is at most LIMIT_GROWTH times the soft limit, rounded up to a
- * power of two, because the program may raise the limit later.  The tables for
- * such a window are at most 1/60 of the limit.
+ * The window is at most LIMIT_GROWTH times the soft resource limit, rounded up
+ * to a power of two, because the program may raise the limit later.  The tables
+ * for such a window are at most 1/60 of the limit.
  */
 #define LIMIT_GROWTH  32
 /*

@@ -112,6 +112,13 @@ if [ ${#names[@]} -eq 0 ]; then
 	    sed -n 's/\.cc\{0,1\}$//p' | sort)
 fi
 
+for name in "${names[@]}"; do
+	[ -x "$B/misuse/$name" ] || {
+		echo "run.sh: make $B/misuse/$name builds it" >&2
+		exit 2
+	}
+done
+
 under=("${modes[@]}")
 if [ "$action" = --table ]; then
 	if [ -z "${PEERS+set}" ]; then

@@ -7,6 +7,7 @@
 #
 #	build	make, make install
 #	test	make test, make lint
+#	matrix	make matrix, .ci/run
 #	demo	make demo
 #	bench	make bench, make bench-scale, make peers
 #	stress	make stress

@@ -1,5 +1,6 @@
 /*
- * import.c - the source of an import cache: functions of the program
+ * import.c - the source of an import cache: functions of the program, or of an
+ *	arena (vmem/quantum.c)
  *
  * An import cache has the magazines of any other cache, and no slabs: its
  * objects ("resources") are pointer-sized values that the program's import()

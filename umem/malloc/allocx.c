@@ -1,7 +1,7 @@
 /*
  * allocx.c - the functions that jemalloc adds to malloc's family
  *
- * Only in libumem_malloc.so.  Some programs are linked with jemalloc and call
+ * Not in libumem.  Some programs are linked with jemalloc and call
  * these beside malloc() and free(): redis-server of Debian 13, for example.
  * Blocks of the two families meet in malloc_usable_size() and free(), so a
  * library that has one family must have both.

@@ -2,9 +2,9 @@
  * thread.c - vfork(), clone(), pthread_create(), prctl(), unshare() and setns()
  *	of the program
  *
- * Only in libumem_malloc.so.  The first three functions create the tasks that
+ * Not in libumem.  The first three functions create the tasks that
  * share the memory of the process, and the library must know of two kinds of
- * such tasks.  The last function confines the process.
+ * such tasks.  prctl() confines the process.
  *
  * Tasks that share thread-local storage
  *	The child of vfork(), and of clone() with CLONE_VM and without

@@ -66,7 +66,7 @@ static const struct metric_family metrics_of_process[] = {
     {"umem_soft_limit_bytes", "gauge", "bytes", STATS(soft_limit_bytes),
 	"Heap memory above which unused memory is released; 0: none."},
     {"umem_soft_limit_hits", "counter", "", STATS(nsoft_limit),
-	"Releases because of the soft limit or pressure."},
+	"Releases because of the soft limit."},
     {"umem_limited_bytes", "gauge", "bytes", STATS(limited_bytes),
 	"Heap memory that the hard limit counts."},
     {"umem_hard_limit_bytes", "gauge", "bytes", STATS(hard_limit_bytes),
