@@ -32,3 +32,13 @@ static struct description description
 extern char _end[0] __attribute__((visibility("hidden")));
 
 DESCRIBE(DESCRIBED_IMAGE);
+
+/*
+ * A linker that leaves out unused sections (lld with --gc-sections) does not
+ * take __start_umem_describe for a use of the section.  A distance is one, and
+ * the loader need not relocate it.
+ */
+__asm__(".pushsection .data\n\t"
+	".balign 8\n\t"
+	".quad described - .\n\t"
+	".popsection");
