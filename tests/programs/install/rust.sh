@@ -1,0 +1,75 @@
+#!/bin/bash
+# The Rust crates of tools/rust pass their tests, examples of the documents
+# included, from a static library that their own build makes.  A package of
+# umem-sys has the sources.  The command reads a program on the allocator.
+# test timeout: 120
+set -u
+for tool in cargo rustc; do
+	command -v $tool >/dev/null || {
+		echo "there is no $tool"
+		exit 77
+	}
+done
+minor=$(rustc --version | sed -n 's/^rustc 1\.\([0-9]*\)\..*/\1/p')
+[ "${minor:-0}" -ge 63 ] || {
+	echo "needs Rust 1.63"
+	exit 77
+}
+export CARGO_TARGET_DIR=$TMP/target CARGO_BUILD_JOBS=2
+# For a short build.
+export CARGO_PROFILE_DEV_DEBUG=0 UMEM_SYS_CFLAGS=-O1
+# run ARG... - a command of cargo, without the network
+run() {
+	(cd "$TOP/tools/rust" && cargo "$1" --locked --offline "${@:2}") \
+	    >out 2>&1 || {
+		cat out
+		echo "cargo $* fails"
+		exit 1
+	}
+}
+
+run test
+ntests=$(grep -c '^test .* ok$' out)
+[ "$ntests" -ge 33 ] || {
+	cat out
+	echo "only $ntests tests"
+	exit 1
+}
+! cargo clippy --version >/dev/null 2>&1 ||
+    run clippy --all-targets -- -D warnings
+
+# The allocator in other modes, by the tests that do not count constructors.
+for options in UMEM_DEBUG=default UMEM_OPTIONS=hardened UMEM_OPTIONS=mode=locked; do
+	for program in "$TMP"/target/debug/deps/global-*[0-9a-f]; do
+		[ ! -x "$program" ] || env "$options" "$program" >out 2>&1 || {
+			cat out
+			echo "$options: $program fails"
+			exit 1
+		}
+	done
+done
+
+run package --list --allow-dirty -p umem-sys
+for source in vmem/arena.c magazine/magazine.c umem/slab/slab.c umem/umem.h; do
+	grep -qx "c/$source" out || {
+		echo "the package lacks $source"
+		exit 1
+	}
+done
+
+run build --example look
+mkfifo input
+"$TMP/target/debug/examples/look" <input >ready &
+exec 3>input
+until grep -q ready ready; do
+	kill -0 $! || exit 1
+	sleep 0.05
+done
+"$B/umem" stat $! >out 2>&1
+exec 3>&-
+wait $!
+grep -q connection out || {
+	cat out
+	echo "umem does not see the cache of a Rust program"
+	exit 1
+}
