@@ -49,6 +49,18 @@ for options in UMEM_DEBUG=default UMEM_OPTIONS=hardened UMEM_OPTIONS=mode=locked
 	done
 done
 
+# The unsafe code of caches and arenas, under memcheck's eyes.
+if command -v valgrind >/dev/null; then
+	for program in "$TMP"/target/debug/deps/cache-*[0-9a-f]; do
+		[ ! -x "$program" ] || valgrind -q --error-exitcode=9 \
+		    "$program" >out 2>&1 || {
+			cat out
+			echo "memcheck finds errors"
+			exit 1
+		}
+	done
+fi
+
 run package --list --allow-dirty -p umem-sys
 for source in vmem/arena.c magazine/magazine.c umem/slab/slab.c umem/umem.h; do
 	grep -qx "c/$source" out || {
