@@ -7,7 +7,7 @@
 #
 # Targets: all (the default), test, unit-test, matrix, stress, fresh,
 # test-vm ROWS=, misuse, bench, bench-scale, peers, demo, lint, dist,
-# install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+# deb, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
 # the build does install Debian's packages first
@@ -143,7 +143,7 @@ NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
 .PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale peers demo lint dist \
-	install uninstall clean FORCE packages requirements
+	deb install uninstall clean FORCE packages requirements
 
 # The address and the thread sanitizer have a malloc of their own, so these
 # variants have no shim.
@@ -391,6 +391,9 @@ dist:
 	    --prefix=umem-$(VERSION)/ HEAD >$B/umem.tar && \
 	    gzip -n -9 <$B/umem.tar >$B/$(DIST) && rm $B/umem.tar && \
 	    cd $B && sha256sum $(DIST) >$(DIST).sha256
+
+deb:
+	@tools/packaging/make_deb.sh $B/deb
 
 # Names of functions a page documents beside its own, as "section name page".
 MAN	:= $(wildcard man/*.[1-9])

@@ -1,0 +1,78 @@
+#!/bin/bash
+# make_deb.sh - builds the Debian packages
+#
+#	tools/packaging/make_deb.sh FOLDER
+#
+# Copies the tree into FOLDER/umem-VERSION, adds debian/ to the copy, and leaves
+# the packages in FOLDER.  debian/ is the folder beside this script and the
+# files that follow from the tree: changelog, symbols, the maintainer's name.
+#
+# DEB_BUILD_OPTIONS=nocheck leaves out the unit tests.  DEBFULLNAME and DEBEMAIL
+# name the maintainer.  The time in the packages is that of the commit, or in an
+# unpacked archive that of its files, so that two builds are equal.
+set -euo pipefail
+
+fail() {
+	echo "make deb: $*" >&2
+	exit 1
+}
+
+[ $# -eq 1 ] || fail "usage: tools/packaging/make_deb.sh FOLDER"
+missing=()
+command -v dpkg-buildpackage >/dev/null || missing+=(dpkg-dev)
+command -v dh >/dev/null || missing+=(debhelper)
+[ ${#missing[@]} -eq 0 ] ||
+    fail "missing: ${missing[*]}. 'apt-get install ${missing[*]}' installs them."
+
+tree=$(readlink -f "$0")
+tree=${tree%/*/*/*}
+cd "$tree"
+version=$(sed -n 's/^.define UMEM_VERSION "\(.*\)"/\1/p' umem/umem.h)
+maintainer="${DEBFULLNAME:-umem authors} <${DEBEMAIL:-umem@packages.invalid}>"
+if [ -e .git ]; then
+	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+else
+	SOURCE_DATE_EPOCH=$(stat -c %Y umem/umem.h)
+fi
+export SOURCE_DATE_EPOCH
+mkdir -p "$1"
+folder=$(readlink -f "$1")
+copy=$folder/umem-$version
+rm -rf "$copy"
+mkdir "$copy"
+tar -c --exclude=./build --exclude='./build-*' --exclude=./.git . |
+    tar -x -C "$copy"
+cp -r tools/packaging/debian "$copy"
+cd "$copy/debian"
+
+sed -i "s/@MAINTAINER@/$maintainer/" control
+cat >changelog <<END
+umem ($version) unstable; urgency=medium
+
+  * Version $version.
+
+ -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+END
+
+# symbols LIBRARY PACKAGE - from the library's list of exported names, all of
+# which are in the first version
+symbols() {
+	echo "$1.so.1 $2 #MINVER#"
+	sed -nE 's/^\t([A-Za-z_0-9]+);$/ \1@Base 0.1.0/p' "$tree/umem/$1.map" |
+	    LC_ALL=C sort
+}
+symbols libumem libumem1 >libumem1.symbols
+symbols libumem_malloc libumem-malloc1 >libumem-malloc1.symbols
+symbols libumem_rcu libumem-rcu1 >libumem-rcu1.symbols
+
+cd "$copy"
+needs=$(dpkg-checkbuilddeps 2>&1) ||
+    fail "missing: ${needs##*dependencies: }. 'apt-get install' installs them."
+# The copy's make has no variable of this one's.
+env -u MAKEFLAGS -u MFLAGS -u CC -u CXX -u CFLAGS -u CPPFLAGS -u LDFLAGS \
+    dpkg-buildpackage -us -uc -b >"$folder/log" 2>&1 || {
+	tail -n 30 "$folder/log"
+	fail "dpkg-buildpackage failed; $folder/log has its output"
+}
+cd "$folder"
+ls ./*.deb
