@@ -111,10 +111,19 @@ static inline bool
 is_stamped(const void *p, size_t n, uint64_t seed)
 {
 	const unsigned char *at = (const unsigned char *)p;
-	unsigned char byte =
-	    (unsigned char)(seed * 0x9e3779b97f4a7c15ull >> 56);
+	uint64_t byte = seed * 0x9e3779b97f4a7c15ull >> 56;
+	uint64_t word = byte * 0x0101010101010101ull, found;
 
-	return n == 0 || (at[0] == byte && memcmp(at, at + 1, n - 1) == 0);
+	/* Not by memcmp(), which compares bytes with musl. */
+	for (; n >= sizeof(word); n -= sizeof(word), at += sizeof(word)) {
+		__builtin_memcpy(&found, at, sizeof(found));
+		if (found != word)
+			return false;
+	}
+	while (n > 0)
+		if (at[--n] != byte)
+			return false;
+	return true;
 }
 
 static inline bool

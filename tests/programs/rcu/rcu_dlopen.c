@@ -3,6 +3,7 @@
  * with neither; dlclose() leaves the library at its work.
  *
  * test modes: default
+ * test not with: musl opens no library with thread-local storage of the start
  * test preload: no
  */
 #include <dlfcn.h>
