@@ -332,7 +332,7 @@ run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
 
 # The programs that link libumem, and do not run on its malloc().
 LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
-	   grep -lsE '^( \*|//) test link:' \
+	   grep -lsE '^( \*|//) test link: (umem|rcu|static)' \
 	   $(foreach d,$(FOLDERS),tests/programs/$d/*.c tests/programs/$d/*.cc))))
 # Without Check, which only the unit tests need, the programs are run.  TESTS
 # names kinds of tests, as in tests/run_tests.sh.

@@ -2,6 +2,7 @@
 #ifndef UMEM_ARCHIVE_H
 #define UMEM_ARCHIVE_H
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <threads.h>
 

@@ -44,16 +44,18 @@ ended(pid_t pid)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	static char stack[64 << 10] __attribute__((aligned(16)));
-	static char *const words[] = {"true", NULL};
+	char *words[] = {argv[0], "exit", NULL};
 	struct umem_stats before, after;
 	pthread_t thread[4];
 	void *block;
 	int code = 7;
 	pid_t pid;
 
+	if (argc == 2)
+		return 0;
 	check(umem_stats(&before, sizeof(before)) == 0);
 	block = malloc(1 << 20);
 	check(block != NULL && umem_stats(&after, sizeof(after)) == 0);
@@ -78,7 +80,8 @@ main(void)
 		_exit(5);
 	}
 	check(ended(pid) == 5);
-	check(posix_spawnp(&pid, words[0], NULL, NULL, words, environ) == 0);
+	check(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, words, environ) ==
+	      0);
 	check(ended(pid) == 0);
 	work(NULL);
 	return 0;

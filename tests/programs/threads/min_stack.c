@@ -1,4 +1,7 @@
-/* Threads with the smallest possible stack can allocate. */
+/* Threads with the smallest possible stack can allocate.
+ *
+ * test not with: musl has a least stack of 2 KiB
+ */
 #include <limits.h>
 #include <malloc.h>
 
