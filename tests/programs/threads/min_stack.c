@@ -1,4 +1,5 @@
-/* Threads with the smallest possible stack can allocate.
+/*
+ * Threads with the smallest possible stack can allocate.
  *
  * test not with: musl has a least stack of 2 KiB
  */
