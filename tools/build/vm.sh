@@ -52,6 +52,7 @@ tree=${self%/*/*/*}
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 passed=0 failed=0 skipped=0
+LAST_LINE='vm.sh: the machine has done its job'
 
 say() {
 	echo "vm.sh: $*"
@@ -73,7 +74,8 @@ check() {
 	fi
 }
 
-# count COMMAND... - adds the last sums that it prints
+# count COMMAND... - adds the last sums that it prints; a machine also prints
+# LAST_LINE before them
 count() {
 	local sums='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
 
@@ -85,6 +87,11 @@ count() {
 		failed=$((failed + BASH_REMATCH[2]))
 		skipped=$((skipped + ${BASH_REMATCH[4]:-0}))
 	else
+		failed=$((failed + 1))
+		echo "FAIL $*: it ended early"
+		return
+	fi
+	if [ "$1" = boot ] && ! grep -qxF "$LAST_LINE" "$said"; then
 		failed=$((failed + 1))
 		echo "FAIL $*: it ended early"
 	fi
@@ -207,6 +214,7 @@ inside() {
 		echo 1 >$debug/rseq/debug && say "rseq's debug key is on"
 	fi
 	cd /umem && "${1}_job"
+	echo "$LAST_LINE"
 	sums
 	echo b >/proc/sysrq-trigger
 	sleep 60
