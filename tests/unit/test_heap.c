@@ -577,7 +577,11 @@ END_TEST
 
 #if !defined(UMEM_DEBUG) && !defined(__SANITIZE_THREAD__)
 enum {
+#ifdef __SANITIZE_ADDRESS__
+	GIGABYTES_STEPS_MAX = 131072 /* most are the sanitizer's */
+#else
 	GIGABYTES_STEPS_MAX = 32768
+#endif
 };
 
 static const size_t gigabytes = 4 * GIB;
