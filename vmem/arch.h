@@ -2,9 +2,10 @@
  * arch.h - the one place that knows the names of architectures
  *
  * A header that depends on the architecture has one file for each, and one for
- * all others: #include ARCH_HEADER(syscall) reads vmem/syscall_x86_64.h,
- * vmem/syscall_aarch64.h or vmem/syscall_generic.h.  On the others the library
- * has no restartable sequences, and works in the locked mode.
+ * all others, in its folder: in vmem/syscall.h, #include ARCH_HEADER(syscall)
+ * reads vmem/syscall_x86_64.h, vmem/syscall_aarch64.h or
+ * vmem/syscall_generic.h.  On the others the library has no restartable
+ * sequences, and works in the locked mode.
  */
 #ifndef VMEM_ARCH_H
 #define VMEM_ARCH_H

@@ -2,7 +2,7 @@
  * archive.c - what libumem_malloc.a has beyond the shared library
  *
  * In a static program, the library's clone() and pthread_create() stand for
- * those of libc, and no dlsym() leads to these.  The archives of glibc and musl
+ * those of libc, and dlsym() finds nothing.  The archives of glibc and musl
  * have them under a second name, each in the file that defines the first,
  * weak, name.  thrd_create() calls the second name, so its address makes the
  * linker include the file of pthread_create(), which calls __clone().

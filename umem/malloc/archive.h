@@ -2,7 +2,6 @@
 #ifndef UMEM_ARCHIVE_H
 #define UMEM_ARCHIVE_H
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <threads.h>
 
@@ -25,10 +24,7 @@ extern const struct archive_next {
 	int (*keeps)(thrd_t *, thrd_start_t, void *);
 } archive_next __attribute__((weak, visibility("hidden")));
 
-/* In a static program there is no dlsym(). */
-#pragma weak dlsym
-#pragma weak dlclose
-
+/* Then dlsym() finds nothing, and is not called. */
 static inline bool
 archive_is_static(void)
 {

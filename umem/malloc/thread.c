@@ -92,7 +92,8 @@ __tsan_default_suppressions(void)
  * waiting for a thread that creates another.  A constructor could look them up,
  * but most processes never need them.
  *
- * A static program has no dlsym(); archive.c has the functions of its libc.
+ * In a static program dlsym() finds nothing; archive.c has the functions of its
+ * libc.
  */
 static clone_func *next_clone;   /* [a] */
 static create_func *next_create; /* [a] */
@@ -177,7 +178,7 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	void *tls;
 	va_list arguments;
 	enum rseq_stopped stopped = RSEQ_NOT_RUNNING;
-	int pid;
+	int pid, saved = errno;
 
 	va_start(arguments, arg);
 	parent_tid = va_arg(arguments, pid_t *);
@@ -197,19 +198,20 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	}
 	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM)
 		os_note_process();
+	errno = 0;
 	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
 	/* That of musl's static library returns the kernel's result. */
-	if (pid < -1) {
+	if (pid < 0 && archive_is_static() && errno == 0)
 		errno = -pid;
-		pid = -1;
-	}
+	if (pid >= 0)
+		errno = saved;
 	/*
 	 * After a vfork the child has ended or exec'd; otherwise it continues
 	 * to share the area.
 	 */
 	if (stopped == RSEQ_STOPPED && (pid < 0 || (flags & CLONE_VFORK) != 0))
 		rseq_thread_resume(&cpu_layer.rseq);
-	return pid;
+	return pid < 0 ? -1 : pid;
 }
 
 static int
