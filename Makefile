@@ -495,6 +495,6 @@ uninstall:
 clean:
 	rm -rf build build-*
 
--include $(patsubst %.o,%.d,$(LIB_O) $(RCU_O) $(UNIT_O) $(TOOL_O) \
+-include $(patsubst %.o,%.d,$(LIB_O) $O/umem/malloc/archive.o $(RCU_O) $(UNIT_O) $(TOOL_O) \
 	$(INSTALLED_O)) \
 	$(addsuffix .d,$(PROGRAMS) $(STRESSES) $(BENCHES) $(MISUSES) $(DEMOS))

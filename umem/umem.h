@@ -110,10 +110,9 @@ typedef int umem_constructor_t(void *buf, void *priv, int flags);
  *    for objects that were not used for some time;
  *  - a thread that calls umem_reap(), umem_cache_reap_now(),
  *    umem_cache_destroy() or malloc_trim();
- *  - a thread that requests an object from any cache of the same source, and
- *    finds no memory;
- *  - in a process without an upkeep thread, a thread that calls
- *    umem_cache_alloc() and finds no memory.
+ *  - in a process without an upkeep thread, a thread that requests an object
+ *    by umem_cache_alloc(), one of its relatives or a bulk call, and finds no
+ *    memory.
  * It does not run in malloc(), free(), umem_alloc(), umem_free() or
  * umem_cache_free(), nor in a umem_cache_alloc() that finds memory.  Therefore
  * a thread that calls these functions may hold a lock that the destructor

@@ -275,21 +275,20 @@ bool os_working_directory(char *text, size_t n);
 int os_write(int fd, const void *text, size_t n);
 _Noreturn void os_abort(void);
 
+/* The longest sleep between two looks at a state. */
+#define POLL_NS         ((uint64_t)1000000)
+/*
+ * The longest wait for another thread that may be in a function of the program.
+ * That function may wait for a lock that the waiting thread holds, so that a
+ * longer wait could be a deadlock.
+ */
+#define PROGRAM_WAIT_NS ((uint64_t)100000000)
+
 /*
  * os_futex_wait() sleeps while *word is value, at most ns nanoseconds (0: for
  * ever).  os_futex_wake() returns whether it woke a thread.
  */
 void os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
-
-/* Sleep between two looks at a state, if its change wakes no thread. */
-#define POLL_NS         ((uint64_t)1000000)
-/*
- * The longest wait for another thread that may be in a function of the program.
- * Because that function may wait for a lock that the waiting thread holds, the
- * wait would be a deadlock without an end.
- */
-#define PROGRAM_WAIT_NS ((uint64_t)100000000)
-
 bool os_futex_wake(uint32_t *word, unsigned nwaiters);
 
 /*

@@ -45,7 +45,7 @@
  *	ncalls.  The thread reads nends, imports, drains, and then reads ncalls
  *	and nends: if ncalls is 0 and nends unchanged, no call was in transit
  *	between the first and the last of these steps, so the request fails.
- *	Otherwise it waits for an end and begins anew, for TRANSIT_WAIT_NS at
+ *	Otherwise it waits for an end and begins anew, for PROGRAM_WAIT_NS at
  *	most, because the call may wait for a lock that this thread holds.  All
  *	of these accesses are sequentially consistent.
  *
@@ -90,11 +90,6 @@
 
 /* Resources that one call of import() or release() moves at most: 512 bytes. */
 #define BATCH           64
-/*
- * How long a request that has found nothing waits for the end of a call of
- * import() or release(): the call may wait for a lock of the caller.
- */
-#define TRANSIT_WAIT_NS 100000000
 /* Magazines get this part of max_idle: two magazines a CPU, and half of it. */
 #define ROUNDS_PART     4
 /* The sizes of magazines of RESOURCE_BYTES; see magazine/sizes.c. */
@@ -539,7 +534,7 @@ import_or_idle(struct umem_cache *cache, unsigned want)
 			return resource;
 		}
 		if (until_ns == 0)
-			until_ns = os_now_ns() + TRANSIT_WAIT_NS;
+			until_ns = os_now_ns() + PROGRAM_WAIT_NS;
 		gate_release(cache);
 		again = transit_ended(import, seen, until_ns);
 		import_gate_close(cache);

@@ -17,7 +17,7 @@ extern const struct archive_next {
 	clone_func *clone;
 	create_func *create;
 	pid_t (*fork)(void);
-	/* Of the C++ library; NULL if the program has no use for it. */
+	/* Of the C++ library; NULL if nothing else links them. */
 	void (*(*get_new_handler)(void))(void);
 	void (*throw_bad_alloc)(void);
 	/* Not called. */

@@ -81,6 +81,34 @@ next_symbol(const char *name)
 }
 
 /*
+ * Where the operators of the C++ library are not to be had: calls the
+ * new-handler until there is memory, as they do, if a static program has one.
+ * A form that must not throw calls no handler, which might throw.
+ */
+static cold_path void *
+new_without_next(size_t size, size_t align, bool is_nothrow)
+{
+	void (*handler)(void);
+	void *p;
+
+	if (is_nothrow)
+		return NULL;
+	if (&archive_next != NULL && archive_next.throw_bad_alloc != NULL) {
+		while (archive_next.get_new_handler != NULL &&
+		       (handler = archive_next.get_new_handler()) != NULL) {
+			handler();
+			p = align == 0
+				? malloc(size)
+				: aligned_alloc(align, align_up(size, align));
+			if (p != NULL)
+				return p;
+		}
+		archive_next.throw_bad_alloc();
+	}
+	misuse("operator new", NULL, "no memory, and no C++ library");
+}
+
+/*
  * Calls the form of the C++ library, which calls the new-handler.  A form that
  * throws must be there; without a nothrow form, which can catch exceptions that
  * others throw, the result is NULL.  align is 0 for a form without one.
@@ -91,12 +119,10 @@ next_new(const char *name, size_t size, size_t align, bool is_nothrow)
 	static const char nothrow;
 	void *(*plain)(size_t, const void *);
 	void *(*aligned)(size_t, size_t, const void *);
-	void *next = next_symbol(name);
+	void *next = archive_is_static() ? NULL : next_symbol(name);
 
-	if (next == NULL && is_nothrow)
-		return NULL;
 	if (next == NULL)
-		misuse("operator new", NULL, "no memory, and no C++ library");
+		return new_without_next(size, align, is_nothrow);
 	*(void **)&plain = next;
 	*(void **)&aligned = next;
 	/* A form that throws ignores the last argument. */
@@ -116,31 +142,6 @@ size_without_wrap(size_t size)
 	return size > PTRDIFF_MAX ? (size_t)PTRDIFF_MAX + 1 : size;
 }
 
-/*
- * A static program has one form of each operator, which is here: calls the
- * new-handler until there is memory, as that of the C++ library does.
- */
-static cold_path void *
-new_of_static_program(size_t size, size_t align, bool is_nothrow)
-{
-	void (*handler)(void);
-	void *p;
-
-	while (archive_next.get_new_handler != NULL &&
-	       (handler = archive_next.get_new_handler()) != NULL) {
-		handler();
-		p = align == 0 ? malloc(size)
-			       : aligned_alloc(align, align_up(size, align));
-		if (p != NULL)
-			return p;
-	}
-	if (!is_nothrow && archive_next.throw_bad_alloc != NULL)
-		archive_next.throw_bad_alloc();
-	if (!is_nothrow)
-		misuse("operator new", NULL, "no memory, and no C++ library");
-	return NULL;
-}
-
 static cold_path void *
 new_failed(size_t size, size_t align, bool is_nothrow)
 {
@@ -149,8 +150,6 @@ new_failed(size_t size, size_t align, bool is_nothrow)
 
 	if (align != 0)
 		size = size_without_wrap(size);
-	if (archive_is_static())
-		return new_of_static_program(size, align, is_nothrow);
 	return next_new(names[align != 0][is_nothrow], size, align, is_nothrow);
 }
 

@@ -2,9 +2,10 @@
  * thread.c - vfork(), clone(), pthread_create(), prctl(), unshare() and setns()
  *	of the program
  *
- * Not in libumem.  The first three functions create the tasks that
- * share the memory of the process, and the library must know of two kinds of
- * such tasks.  prctl() confines the process.
+ * Not in libumem.  The first three functions create the tasks that share the
+ * memory of the process, and the library must know of two kinds of such tasks.
+ * prctl() confines the process; unshare() and setns() need a process with one
+ * task.
  *
  * Tasks that share thread-local storage
  *	The child of vfork(), and of clone() with CLONE_VM and without

@@ -359,9 +359,11 @@ foreign_bytes(const struct domain *domain, void *p)
 static void
 foreign_release(struct domain *domain, void *p)
 {
-	umem_assert(load_relaxed(&domain->release) != NULL);
+	void (*release)(void *) = load_relaxed(&domain->release);
+
+	umem_assert(release != NULL);
 	sub_relaxed(&domain->bytes, (intptr_t)foreign_bytes(domain, p));
-	load_relaxed (&domain->release)(p);
+	release(p);
 }
 
 /* Puts an object back where it came from, after a grace period. */

@@ -556,6 +556,7 @@ layer_retire_slabs(struct defer *layer)
 {
 	struct slab_store *store = &layer->cache->slabs;
 
+	umem_assert(layer->retired_batch == 0);
 	umem_assert(layer->cache->slabs.is_type_stable);
 	layer->retired_batch = slab_retire(store, slab_retire_wanted(store));
 	return layer->retired_batch != 0;
@@ -647,11 +648,10 @@ domain_begin_wait(struct domain *domain, bool may_retire, bool calls_program)
 
 /*
  * Runs the second half of step 1, and steps 2 and 3.  If may_retire, also
- * retires empty slabs; retired_batch of each layer names them.  Because the
- * caller keeps the turn until the grace period is over, another thread with the
- * turn may release them.  If calls_program, layers that may call the program
- * take part, and the caller gives up the turn for their step 3.  Returns
- * whether anything waited.
+ * retires empty slabs; retired_batch of each layer names them.  The domain's
+ * thread alone retires slabs, and releases all of them before its next cycle.
+ * If calls_program, layers that may call the program take part, and the caller
+ * gives up the turn for their step 3.  Returns whether anything waited.
  */
 static bool
 domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)

@@ -40,10 +40,8 @@
  *		by the upkeep thread, where there is one, for everything
  *		by umem_reap(), umem_cache_reap_now() and malloc_trim(), in the
  *		thread that calls these
- *		by umem_cache_alloc() that has found no memory, in the thread
- *		that calls it, if the library has no thread
- *		by a request for memory of a source that has none: destructors
- *		of the caches of that source, in the requesting thread
+ *		by a request for an object, alone or in bulk, that has found no
+ *		memory, in the requesting thread, if the library has no thread
  *	Any other request that finds no memory while the library has a thread
  *	makes that thread call them, and waits for it at most PROGRAM_WAIT_NS,
  *	because the upkeep thread may be waiting for a lock that the caller

@@ -31,7 +31,7 @@
  *	it goes on with its own work: the keeper checks the count again after it
  *	has ceased to be the keeper.  All of these accesses are sequentially
  *	consistent, so either the thread finds no keeper or the keeper finds the
- *	new count, and no thread waits.
+ *	new count, and neither waits.
  *
  *	The upkeep thread is never created inside malloc() or free(), which
  *	glibc calls while it holds a lock that pthread_create() takes.  It is
