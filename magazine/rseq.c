@@ -132,7 +132,7 @@ choose(enum rseq_owner wanted, struct rseq_area **area, const char **reason)
 		*reason = "asked for by mode=locked";
 		return RSEQ_NONE;
 	}
-	if (wanted == RSEQ_LIBC && obstacle != NULL) {
+	if (obstacle != NULL && (wanted == RSEQ_LIBC || !RSEQ_HAS_SECTIONS)) {
 		*reason = obstacle;
 		return RSEQ_NONE;
 	}

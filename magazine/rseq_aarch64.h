@@ -6,7 +6,7 @@
  * abort address.  The local labels are 3 for the descriptor, 1 for the first
  * instruction, 2 behind the commit, and 4 for the abort.  The signature is in
  * the 4 bytes before label 4, as an instruction that traps if it is executed.
- * An abort leaves the asm statement through a C label.
+ * An abort continues at RSEQ_TO_ABORTED.
  *
  * A section is left early only by b.cond.  The range of tbnz and cbz is too
  * short, because the compiler may place a rarely reached label far away.
@@ -78,6 +78,7 @@ rseq_obstacle(void)
 }
 
 /* clang-format off */
+#define RSEQ_HAS_SECTIONS true
 #define RSEQ_SET(n) "mov %w[result], #" #n "\n\t"
 #define RSEQ_JUMP   "b "
 

@@ -7,8 +7,9 @@
 #ifndef MAGAZINE_RSEQ_GENERIC_H
 #define MAGAZINE_RSEQ_GENERIC_H
 
+#define RSEQ_HAS_SECTIONS false
 /* The kernel never sees it. */
-#define RSEQ_SIGNATURE 0
+#define RSEQ_SIGNATURE    0
 
 static inline const char *
 rseq_obstacle(void)

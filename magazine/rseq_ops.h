@@ -40,7 +40,10 @@ aborted:								\
 unregistered:								\
 	return RSEQ_UNREGISTERED
 #else
-/* The numbers are local labels of the assembler, behind the code. */
+/*
+ * The numbers are local labels of the assembler, behind the code of the
+ * section, which conditional jumps of aarch64 reach.
+ */
 #define RSEQ_TO_MISSED	     "11f"
 #define RSEQ_TO_ABORTED	     "12f"
 #define RSEQ_TO_UNREGISTERED "13f"
@@ -50,11 +53,11 @@ unregistered:								\
 	    code							\
 	    RSEQ_SET(0)							\
 	    "10:\n\t"							\
-	    ".pushsection .text.unlikely, \"ax\"\n"			\
+	    ".subsection 1\n"						\
 	    "11:\n\t" RSEQ_SET(1) RSEQ_JUMP "10b\n"			\
 	    "12:\n\t" RSEQ_SET(2) RSEQ_JUMP "10b\n"			\
 	    "13:\n\t" RSEQ_SET(3) RSEQ_JUMP "10b\n\t"			\
-	    ".popsection\n\t"						\
+	    ".previous\n\t"						\
 	    : [result] "=&r" (result), outputs				\
 	    : inputs							\
 	    : "memory", "cc", ##__VA_ARGS__);				\

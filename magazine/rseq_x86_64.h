@@ -9,7 +9,7 @@
  * labels are 3 for the descriptor, 1 for the first instruction, 2 behind the
  * commit, and 4 for the abort.  The signature is in the 4 bytes before label 4,
  * as the operand of an instruction that traps if it is executed.  An abort
- * leaves the asm statement through a C label.
+ * continues at RSEQ_TO_ABORTED.
  *
  * prefetchw is used without a test of CPUID.  The only 64-bit CPUs that do not
  * know it as a prefetch or as a NOP are the first of Intel, of 2004 and 2005.
@@ -44,6 +44,7 @@ rseq_obstacle(void)
 }
 
 /* clang-format off */
+#define RSEQ_HAS_SECTIONS true
 #define RSEQ_SET(n) "movl $" #n ", %k[result]\n\t"
 #define RSEQ_JUMP   "jmp "
 

@@ -35,9 +35,9 @@
 #	cflags: -DX		for the compiler
 #	account: no		tests/account.c does not check the statistics
 #				at its end
-#	not with: SANITIZER	does not run in a build with SAN=SANITIZER, or,
-#				with the word musl, by musl-gcc; any number, and
-#				a comment after each
+#	not with: SANITIZER	left out of builds with SAN=SANITIZER; the word
+#				musl leaves it out of builds by musl-gcc.  Any
+#				number; text after the word is a comment
 #	run: NAME		the lines that follow are for this run alone.
 #				A program runs once for each such line, in each
 #				of its modes; lines before the first one are for
@@ -143,8 +143,9 @@ watch() {
 
 	while [ $left -gt 0 ]; do
 		sleep 1
-		[ -n "$session" ] || read -r session <"$TMP/.session" || continue
+		[ -n "$session" ] || read -r session <"$TMP/.session"
 		is_wanted || break
+		[ -n "$session" ] || continue
 		look "$session"
 		now=${EPOCHREALTIME/[.,]/}
 		passed=$(((now - last) / 10000)) spent=$((used - before))
@@ -157,6 +158,7 @@ watch() {
 		left=$((left - spent))
 	done
 	: >"$TMP/.late"
+	[ -n "$session" ] || return
 	look "$session"
 	kill -TERM "${members[@]}"
 	for _ in 1 2 3 4 5; do
@@ -183,7 +185,17 @@ limited() {
 	fi
 	kill "$watcher"
 	wait "$watcher"
+	rm -f "$TMP/.session"
 	return $status
+}
+
+# end_session - ends the test of a job that is ended by a signal itself
+end_session() {
+	local session
+
+	read -r session 2>/dev/null <"$TMP/.session" || return
+	look "$session"
+	[ ${#members[@]} -eq 0 ] || kill -KILL "${members[@]}" 2>/dev/null
 }
 
 # unit_job ROOM - one suite of $B/unit; Check counts its tests
@@ -331,7 +343,7 @@ if [ "${1-}" = --job ]; then
 	# A process that this shell has forked, and that is killed before it
 	# has reset its traps, runs this one.
 	trap '[ $BASHPID -ne $$ ] ||
-	    { chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"; }' EXIT
+	    { end_session; chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"; }' EXIT
 	cd "$TMP" || exit
 	ulimit -S -c 0
 	# Some versions of the thread sanitizer cannot live with much randomness

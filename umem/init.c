@@ -145,7 +145,7 @@ static bool (*const start_steps[])(void) = {start_options, heap_start,
 const struct quantum_hooks quantum_hooks = {
     .import_cache_create = umem_import_cache_create,
     .cache_destroy = umem_cache_destroy,
-    .cache_alloc = umem_cache_alloc,
+    .cache_alloc_once = object_alloc_once,
     .cache_free = umem_cache_free,
     .cache_reap_now = umem_cache_reap_now};
 

@@ -150,7 +150,9 @@ option_apply(const struct option *option, const struct item *item)
 	}
 	if (item->value != NULL && !option_parse_value(option, item, &value))
 		return;
-	if (option_target(option) != NULL)
+	/* A word without its value keeps that of another item. */
+	if (option_target(option) != NULL &&
+	    (item->value != NULL || value != option->initial))
 		option_store(option, value);
 	if (option->checks == 0)
 		return;

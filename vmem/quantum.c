@@ -81,6 +81,8 @@ quantum_create(vmem_t *arena, size_t qcache_max)
 
 		qcache->arena = arena;
 		qcache->size = arena->qcache_max + arena->quantum;
+		if (qcache->size == 0)
+			break;
 		qcache->cache = qcache_create(qcache);
 		if (qcache->cache == NULL)
 			break;
@@ -89,6 +91,10 @@ quantum_create(vmem_t *arena, size_t qcache_max)
 	errno = saved;
 }
 
+/*
+ * A cache with segments in use says so, and stays without being used again;
+ * nothing calls its functions any more.
+ */
 void
 quantum_destroy(vmem_t *arena)
 {
@@ -102,11 +108,11 @@ quantum_alloc(vmem_t *arena, size_t size)
 {
 	struct umem_cache *cache = arena_qcache(arena, size)->cache;
 	int saved = errno;
-	void *at = quantum_hooks.cache_alloc(cache, 0);
+	void *at = quantum_hooks.cache_alloc_once(cache);
 
 	if (unlikely(at == NULL)) {
 		quantum_reap(arena);
-		at = quantum_hooks.cache_alloc(cache, 0);
+		at = quantum_hooks.cache_alloc_once(cache);
 		errno = saved;
 	}
 	return at;

@@ -18,14 +18,17 @@ struct qcache {
 	bool is_used;             /* [a] it has taken segments */
 };
 
-/* Functions of umem/umem.h, of the same names; umem/init.c has the table. */
+/*
+ * Functions of umem/umem.h, of the same names, and object_alloc_once(); the
+ * table is in umem/init.c.
+ */
 extern hidden const struct quantum_hooks {
 	struct umem_cache *(*import_cache_create)(const char *name,
 	    size_t (*take)(void *arg, void **segments, size_t n, int flags),
 	    void (*give)(void *arg, void *const *segments, size_t n), void *arg,
 	    size_t max_idle, int cflags);
 	void (*cache_destroy)(struct umem_cache *cache);
-	void *(*cache_alloc)(struct umem_cache *cache, int flags);
+	void *(*cache_alloc_once)(struct umem_cache *cache);
 	void (*cache_free)(struct umem_cache *cache, void *segment);
 	void (*cache_reap_now)(struct umem_cache *cache);
 } quantum_hooks;

@@ -114,7 +114,8 @@ fi
 
 for name in "${names[@]}"; do
 	[ -x "$B/misuse/$name" ] || {
-		echo "run.sh: make $B/misuse/$name builds it" >&2
+		echo "run.sh: there is no $B/misuse/$name;" \
+		    "'make ${B##*/}/misuse/$name' builds it" >&2
 		exit 2
 	}
 done

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "magazine/magazine.h"
+#include "tests/unit/owner.h"
 #include "tests/unit/rounds.h"
 #include "tests/unit/stay.h"
 #include "vmem/os.h"
@@ -36,9 +37,7 @@ start(int mode, size_t object_bytes, unsigned rounds_max)
 		return false;
 	stay_here();
 	ck_assert(cpu_start((enum rseq_owner)mode, 0));
-	/* A libc without areas leaves the registration to the library. */
-	if (mode != RSEQ_LIBC || cpu_layer.rseq.owner != RSEQ_OWN)
-		ck_assert_int_eq(cpu_layer.rseq.owner, mode);
+	ck_assert_int_eq(cpu_layer.rseq.owner, owner_expected(mode));
 	memset(&layer, 0, sizeof(layer));
 	ck_assert(magazine_layer_init(
 	    &layer, object_bytes, rounds_max, CPU_GUARD_NONE));

@@ -21,6 +21,7 @@
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
 #include "tests/time_limit.h"
+#include "tests/unit/owner.h"
 #include "tests/unit/stay.h"
 #include "tests/unit/step.h"
 #include "vmem/meta.h"
@@ -55,9 +56,7 @@ start(int mode, unsigned concurrency)
 		return false;
 	cpu_layer.nused = 0;
 	ck_assert(cpu_start((enum rseq_owner)mode, concurrency));
-	/* A libc without areas leaves the registration to the library. */
-	if (mode != RSEQ_LIBC || cpu_layer.rseq.owner != RSEQ_OWN)
-		ck_assert_int_eq(cpu_layer.rseq.owner, mode);
+	ck_assert_int_eq(cpu_layer.rseq.owner, owner_expected(mode));
 	ck_assert(cpu_header_alloc(guard, &hot, &cold));
 	return true;
 }

@@ -202,6 +202,19 @@ START_TEST(a_request_that_fails_has_what_caches_keep)
 }
 END_TEST
 
+/* A cache that has nothing is no allocation that fails. */
+START_TEST(a_request_that_succeeds_reports_no_failure)
+{
+	vmem_t *arena = arena_of_two();
+
+	debug.checknull = true;
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_ptr_nonnull(vmem_alloc(arena, 64, VM_SLEEP));
+	ck_assert_ptr_null(vmem_alloc(arena, 64, VM_NOSLEEP));
+	debug.checknull = false;
+}
+END_TEST
+
 START_TEST(enomem_comes_after_all_else_was_tried)
 {
 	vmem_t *arena = arena_of_two();
@@ -299,6 +312,7 @@ quantum_suite(void)
 	tcase_add_test(
 	    tc, a_size_whose_cache_cannot_be_made_goes_to_the_segments);
 	tcase_add_test(tc, a_request_that_fails_has_what_caches_keep);
+	tcase_add_test(tc, a_request_that_succeeds_reports_no_failure);
 	tcase_add_test(tc, enomem_comes_after_all_else_was_tried);
 	tcase_add_test_raise_signal(
 	    tc, an_arena_with_nothing_to_give_panics_if_told_so, SIGABRT);

@@ -36,7 +36,7 @@ old() {
 	needs gcc 8 or clang 11, or later; found __VERSION__
 	#elif defined(__GLIBC__)
 	#if !__GLIBC_PREREQ(2, 28)
-	needs glibc 2.28 or later; found __GLIBC__.__GLIBC_MINOR__
+	needs glibc 2.28 or later; found version __GLIBC__ __GLIBC_MINOR__
 	#endif
 	#endif
 	END

@@ -22,8 +22,8 @@
 #			grace, defer_order and typesafe
 #	clang		the unit tests, and the programs in FOLDERS below, of a
 #			build by clang (in Debian 12, clang 14), which may warn
-#			of nothing.  The other folders, and the scripts, take
-#			minutes
+#			of nothing in the library and the unit tests.  The other
+#			folders, and the scripts, take minutes
 #	lto		the unit tests of a build with -flto=auto
 #	musl		the programs in FOLDERS and start, built by musl-gcc
 #	warnings	a build without tests by gcc 14 and clang 19, which may

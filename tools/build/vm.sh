@@ -213,7 +213,8 @@ inside() {
 	if [ -e $debug/rseq/debug ]; then
 		echo 1 >$debug/rseq/debug && say "rseq's debug key is on"
 	fi
-	cd /umem && "${1}_job"
+	cd /umem || exit
+	"${1}_job"
 	echo "$LAST_LINE"
 	sums
 	echo b >/proc/sysrq-trigger

@@ -40,7 +40,7 @@ folder=$(readlink -f "$1")
 copy=$folder/umem-$version
 rm -rf "$copy"
 mkdir "$copy"
-tar -c --exclude=./build --exclude='./build-*' --exclude=./.git . |
+tar -c --exclude=./build --exclude='./build-*' --exclude=./.git --exclude=./tools/rust/target . |
     tar -x -C "$copy"
 cp -r tools/packaging/debian "$copy"
 cd "$copy/debian"

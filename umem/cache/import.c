@@ -1,11 +1,11 @@
 /*
- * import.c - the source of an import cache: functions of the program, or of an
- *	arena (vmem/quantum.c)
+ * import.c - import caches, whose objects come from functions of the program
  *
  * An import cache has the magazines of any other cache, and no slabs: its
  * objects ("resources") are pointer-sized values that the program's import()
- * delivers and its release() takes back.  Its
- * import_backend stands where other caches have slab_backend (cache.h).
+ * delivers and its release() takes back.  Those of a quantum cache are the
+ * arena's (vmem/quantum.c).  The import_backend of an import cache stands where
+ * other caches have slab_backend (cache.h).
  *
  * The pool
  *	A free may not call release(), because the caller may hold a lock that
@@ -89,12 +89,12 @@
 #include "vmem/panic.h"
 
 /* Resources that one call of import() or release() moves at most: 512 bytes. */
-#define BATCH           64
+#define BATCH       64
 /* Magazines get this part of max_idle: two magazines a CPU, and half of it. */
-#define ROUNDS_PART     4
+#define ROUNDS_PART 4
 /* The sizes of magazines of RESOURCE_BYTES; see magazine/sizes.c. */
-#define ROUNDS_MIN      2
-#define ROUNDS_MAX      126
+#define ROUNDS_MIN  2
+#define ROUNDS_MAX  126
 
 static_assert(ROUNDS_MIN <= ROUNDS_MAX && ROUNDS_PART >= 2,
     "two magazines a CPU hold at most max_idle");

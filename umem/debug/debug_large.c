@@ -234,7 +234,9 @@ debug_large_bufctl(const void *p)
 	const struct buftag *tag = debug_tag(&debug_large_cache, p);
 	struct error_info info = {0};
 
-	if (debug_large_peek(p) != NULL)
+	/* A thread may be freeing it now; change_state() tells this one. */
+	if (debug_large_peek(p) != NULL ||
+	    tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_FREE))
 		return tag->bufctl;
 	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
 	info.expected = BUFTAG_ALLOCATED;

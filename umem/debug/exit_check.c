@@ -22,7 +22,7 @@
  *			acquire of the check.
  *	free		The state leaves ALLOCATED before the free writes to
  *			the chunk.  A release fence separates the two writes
- *			(debug_change_state()).  So if the check has read a byte
+ *			(change_state()).  So if the check has read a byte
  *			of the free, its second load of the state, after an
  *			acquire fence, does not return ALLOCATED.  Because the
  *			chunk would have to go through its slab, it does not
@@ -62,9 +62,8 @@
 #include "umem/base/page_map.h"
 #include "vmem/os.h"
 
-/* Attempts to get the lock of a cache, and the time between two, in ns. */
-#define LOCK_TRIES    20
-#define LOCK_PAUSE_NS 1000000
+/* Attempts to get the lock of a cache, POLL_NS apart. */
+#define LOCK_TRIES 20
 
 /* Registers a function for exit(); libc has it under this name only. */
 extern int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
@@ -103,7 +102,7 @@ lock_try_long(struct lock *lock)
 
 		if (lock_try_unordered(lock))
 			return true;
-		os_futex_wait(&never, 0, LOCK_PAUSE_NS);
+		os_futex_wait(&never, 0, POLL_NS);
 	}
 	return false;
 }

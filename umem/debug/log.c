@@ -5,11 +5,13 @@
  * first bytes of freed buffers), failures, and slab creations.
  *
  * A log is a ring of entries of one size.  A thread gets the number of its
- * entry by an atomic addition, and writes without a lock.  The number is stored
- * behind the entry's bytes, and is 0 before.  A thread that is interrupted
- * while it writes may go on when others have gone round the ring, and mix its
- * entry with a newer one; the number that it then stores is too old, and
- * readers pass over the entry.  A reader sorts the entries by their times.
+ * entry by an atomic addition, and takes the entry if it has an older number:
+ * by a compare-and-swap to LOG_BUSY, so that one thread writes to it.  It
+ * stores its own number after the bytes.  If another thread has the entry,
+ * or has put a newer one there, because the ring has come round, the new entry
+ * is lost.  A thread that ends between, or stays behind in fork(), leaves an
+ * entry that is busy for ever: the ring is one entry smaller.  A reader passes
+ * over entries that are busy or too old, and sorts the others by their times.
  *
  * An entry stays in place until the ring comes round, so a pointer to an entry
  * (contents) is valid for a while, and stays readable.
@@ -30,7 +32,7 @@ struct log logs[LOG_KINDS];
 size_t log_bytes_wanted[LOG_KINDS];
 bool log_frozen;
 
-/* Creates a log of at least one entry of so many bytes. */
+/* Creates a log of about bytes; it has at least one entry. */
 static void
 log_create(struct log *log, size_t bytes, size_t entry_bytes)
 {
@@ -59,7 +61,7 @@ log_start(void)
 				: bufctl_log_bytes(debug.nframes));
 }
 
-/* Copies n bytes by atomic stores: two threads may write to one entry. */
+/* Copies n bytes by atomic stores, because a reader may look meanwhile. */
 static void
 words_copy(uint64_t *to, const char *from, size_t n)
 {
@@ -82,14 +84,19 @@ log_put(enum log_kind kind, const void *entry, size_t n)
 {
 	struct log *log = &logs[kind];
 	struct log_entry *to;
-	uint64_t number;
+	uint64_t number, old;
 
 	if (!log_is_on(kind) || n > log->entry_bytes - sizeof(*to))
 		return NULL;
 	number = add_relaxed(&log->nput, 1);
 	to = (void *)(log->base +
 		      (number - 1) % log->nentries * log->entry_bytes);
-	store_relaxed(&to->number, 0);
+	old = load_relaxed(&to->number);
+	/* LOG_BUSY is larger than every number. */
+	if (old >= number ||
+	    !__atomic_compare_exchange_n(&to->number, &old, LOG_BUSY, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return NULL;
 	/* A reader that finds the old number finds the old bytes, too. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	words_copy(to->words, entry, n);

@@ -8,12 +8,11 @@
 #define LOG_BYTES_DEFAULT (64 * KIB)
 #define LOG_BYTES_MAX     (1 * GIB)
 
+#define LOG_BUSY UINT64_MAX
+
 /* An entry; all of a log have the same size. */
 struct log_entry {
-	/*
-	 * [a] Of the entry, from 1 on; 0: there is none, or a thread writes it.
-	 * More than log->nentries below log->nput: it is not whole.
-	 */
+	/* [a] From 1 on; 0: no entry yet; LOG_BUSY: a thread writes it. */
 	uint64_t number;
 	uint64_t words[]; /* [a] */
 };

@@ -2,19 +2,12 @@
  * object.c - the object (the program or a shared library) of an address
  *
  * _dl_find_object() of glibc 2.35 finds it, takes no lock and may be called
- * anywhere.
- *
- * dl_iterate_phdr() of an older glibc takes a lock, which a thread may take
- * twice, and which dlopen() and dlclose() hold while they change the list of
- * libraries.  They may allocate meanwhile, but a stack is taken without any
- * lock of the library, so no thread waits for another in a circle.
- *
- * That of musl would wait for its own thread in dlopen().  But musl unloads no
- * library, and adds one at the end of its list for debuggers only when it is
- * complete, so the list can be read without the lock.
- *
- * Otherwise only the program itself is found, by the program headers that the
- * kernel has passed to it.
+ * anywhere.  An older glibc and musl have lists of libraries only, which
+ * dlopen() changes: dl_iterate_phdr() takes a lock that a child of fork() may
+ * find taken, or that the thread has in dlopen(), and without a lock a list may
+ * lead to a library that is gone.  Therefore only the program is found there,
+ * by the program headers that the kernel has passed to it, and this library, by
+ * its own.
  *
  * The linker leaves .eh_frame_hdr, the sorted table of functions, out of a
  * static program, and then glibc finds no table either.  Section headers lead
@@ -39,8 +32,8 @@ struct found_object {
 extern int libc_find_object(void *, struct found_object *) __asm__(
     "_dl_find_object") __attribute__((weak));
 
-/* musl's list of libraries. */
-extern struct r_debug *const _dl_debug_addr __attribute__((weak));
+/* Defined by the linker: the header of this library, or of a static program. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 /* The program or a library. */
 struct program {
@@ -177,7 +170,8 @@ find_by_address(uintptr_t pc, struct code_object *object)
 {
 	struct found_object found;
 
-	if (libc_find_object((void *)pc, &found) != 0)
+	if (libc_find_object == NULL ||
+	    libc_find_object((void *)pc, &found) != 0)
 		return false;
 	*object = (struct code_object){
 	    .start = found.map_start, .eh_frame_hdr = found.eh_frame_hdr};
@@ -188,77 +182,33 @@ find_by_address(uintptr_t pc, struct code_object *object)
 	return true;
 }
 
+/* Finds this library, whose first segment begins with the header. */
 static bool
-find_in_list(uintptr_t pc, struct code_object *object)
+find_own(uintptr_t pc, struct code_object *object)
 {
-	const struct link_map *map = _dl_debug_addr->r_map;
+	const char *start = (const char *)&__ehdr_start;
+	struct program own = {
+	    .headers = (const void *)(start + __ehdr_start.e_phoff),
+	    .n = __ehdr_start.e_phnum,
+	    .bias = (uintptr_t)start};
 
-	for (; map != NULL; map = load_acquire(&map->l_next)) {
-		const ElfW(Ehdr) *e = (const void *)map->l_addr;
-		struct program p = {.bias = map->l_addr};
-
-		/* A program at fixed addresses; its own headers say more. */
-		if (e == NULL)
-			continue;
-		p.headers = (const void *)(map->l_addr + e->e_phoff);
-		p.n = e->e_phnum;
-		if (find_program(&p, pc, object)) {
-			object->path = map->l_name;
-			object->start = (const void *)e;
-			return true;
-		}
-	}
-	return false;
-}
-
-struct search {
-	uintptr_t pc;
-	struct code_object *object;
-};
-
-static int
-find_visited(struct dl_phdr_info *info, size_t bytes, void *arg)
-{
-	const struct search *search = arg;
-	struct program p = {.headers = info->dlpi_phdr,
-	    .n = info->dlpi_phnum,
-	    .bias = info->dlpi_addr};
-
-	(void)bytes;
-	if (!find_program(&p, search->pc, search->object))
-		return 0;
-	search->object->path = info->dlpi_name;
-	for (size_t i = 0; i < p.n; i++)
-		if (p.headers[i].p_type == PT_LOAD &&
-		    p.headers[i].p_offset == 0)
-			search->object->start =
-			    (const void *)(p.bias + p.headers[i].p_vaddr);
-	return 1;
-}
-
-/* Finds the object by the means that this libc has. */
-static bool
-find_by_libc(uintptr_t pc, struct code_object *object)
-{
-	struct search search = {pc, object};
-
-	if (libc_find_object != NULL)
-		return find_by_address(pc, object);
-	if (&_dl_debug_addr != NULL)
-		return find_in_list(pc, object);
-	return dl_iterate_phdr(find_visited, &search) != 0;
+	if (!find_program(&own, pc, object))
+		return false;
+	object->path = NULL;
+	return true;
 }
 
 bool
 code_find_object(uintptr_t pc, struct code_object *object)
 {
+	bool found = find_by_address(pc, object);
 	struct program p;
 
-	if (find_by_libc(pc, object) && object->eh_frame_hdr != NULL)
+	if (found && object->eh_frame_hdr != NULL)
 		return true;
 	p = program_read();
 	if (!find_program(&p, pc, object))
-		return false;
+		return found || find_own(pc, object);
 	if (object->eh_frame_hdr == NULL)
 		object_find_eh_frame(object, &p);
 	return true;

@@ -111,6 +111,12 @@ size_t alloc_round(size_t size, size_t align);
  */
 void alloc_choose_paths(void);
 
+/*
+ * Allocates an object by one attempt, for quantum caches: it counts no failure,
+ * refuses nothing for a test, and calls no function of the program.
+ */
+void *object_alloc_once(struct umem_cache *cache);
+
 /* Allocates an object of a class.  Returns false if the caller must go slow. */
 static inline __attribute__((always_inline)) bool
 alloc_pop(unsigned class, void **object)

@@ -125,6 +125,18 @@ object_alloc_slow(umem_cache_t *cache, int flags)
 	return object_alloc_missed(cache, flags);
 }
 
+void *
+object_alloc_once(umem_cache_t *cache)
+{
+	void *object;
+
+	if (likely(alloc_fast.units != 0) &&
+	    likely(rseq_pop(&alloc_fast.place, cache_fast_at(cache), &object) ==
+		   RSEQ_OK))
+		return object;
+	return object_try_alloc(cache, UMEM_DEFAULT);
+}
+
 public void *
 umem_cache_alloc(umem_cache_t *cache, int flags)
 {

@@ -3,7 +3,7 @@
  *
  * mallinfo2() is made of the figures of stats.h.  malloc_info() and
  * malloc_stats() write it in the XML and in the lines of glibc, for programs
- * that read these.  Part of libumem_malloc.so.1 only.
+ * that read these.  Not in libumem.
  */
 #include <errno.h>
 #include <pthread.h>

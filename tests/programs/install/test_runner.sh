@@ -8,7 +8,7 @@ bad() {
 	exit 1
 }
 mkdir -p tests/jobs build
-export TOLD=$PWD/told
+export TOLD=$PWD/told TMPDIR=$PWD
 cp "$TOP/tests/run_tests.sh" tests
 
 # A test that hangs, sleeping or running, is ended; one that waits for a busy
@@ -56,14 +56,18 @@ END
 for n in 2 3 4; do
 	cp tests/jobs/sleeps1.sh tests/jobs/sleeps$n.sh
 done
-for signal in TERM KILL; do
+for signal in TERM KILL group; do
 	: >told
-	tests/run_tests.sh build jobs >said 2>&1 &
+	TEST_JOBS=2 setsid tests/run_tests.sh build jobs >said 2>&1 &
 	run=$!
 	until [ "$(wc -l <told)" -eq 2 ]; do
 		sleep 0.1
 	done
-	kill -$signal $run
+	if [ $signal = group ]; then
+		kill -TERM -$run
+	else
+		kill -$signal $run
+	fi
 	wait $run && bad "$signal: status 0"
 	while read -r test; do
 		while kill -0 "$test" 2>/dev/null; do

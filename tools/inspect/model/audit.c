@@ -503,8 +503,8 @@ log_record(struct model *model, enum layout_entry which)
 }
 
 /*
- * An entry has a number in front.  One that is too old, or 0, is not whole; see
- * umem/debug/log.h.
+ * An entry has a number in front.  One whose number is not among the latest is
+ * empty or not whole; see umem/debug/log.h.
  */
 void
 audit_each_logged(
@@ -521,6 +521,7 @@ audit_each_logged(
 	n = record_get(model, log, L_LOG_NENTRIES);
 	nput = record_get(model, log, L_LOG_NPUT);
 	if (n == 0 || bytes > LOG_MAX / n ||
+	    bytes < layout_value(l, L_LOG_HEAD_BYTES) ||
 	    !target_copy(model->target, at, bytes * n, false))
 		return;
 	for (uint64_t i = 0; i < n; i++, at += bytes) {
@@ -530,7 +531,7 @@ audit_each_logged(
 		    entry == NULL ? 0 : record_get(model, entry, L_LOG_NUMBER);
 		struct audit audit;
 
-		if (number != 0 && number + n > nput &&
+		if (number != 0 && number <= nput && nput - number < n &&
 		    audit_read(model, at + layout_value(l, L_LOG_HEAD_BYTES),
 			true, &audit))
 			f(model, &audit, arg);

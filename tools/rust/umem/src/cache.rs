@@ -315,6 +315,7 @@ impl Builder {
             limit: self.limit,
             reserve: self.reserve,
         };
+        drop(take_panic());
         // SAFETY: the name ends in 0, the structure has the given size, and the
         // callbacks stay until the cache is destroyed.
         let raw = unsafe {
@@ -329,9 +330,14 @@ impl Builder {
                 kind: PhantomData,
             }),
             None => {
+                let error = last_error();
+
                 // SAFETY: the pointer is from Arc::into_raw(), and no cache has it.
                 drop(unsafe { Arc::from_raw(callbacks) });
-                Err(failure())
+                match take_panic() {
+                    Some(payload) => panic::resume_unwind(payload),
+                    None => Err(error),
+                }
             }
         }
     }
@@ -526,6 +532,7 @@ impl<T, K: Kind> Cache<T, K> {
     /// # Panics
     /// If the constructor panics.
     pub fn set_reserve(&mut self, objects: usize) -> io::Result<()> {
+        drop(take_panic());
         // SAFETY: the cache exists, and no other thread makes this call for it.
         match unsafe { umem_cache_set_reserve(self.raw.as_ptr(), objects) } {
             0 => Ok(()),
@@ -553,14 +560,14 @@ impl<T, K: Kind> Cache<T, K> {
 
     #[inline]
     fn allocate(&self, request: Request) -> io::Result<NonNull<T>> {
+        if !K::IS_MADE {
+            // An earlier request may have succeeded after a constructor's panic.
+            drop(take_panic());
+        }
         // SAFETY: the cache exists.
         let object = unsafe { umem_cache_alloc(self.raw.as_ptr(), request.0) };
 
-        if !K::IS_MADE && request.0 & UMEM_RESERVE != 0 && !object.is_null() {
-            // The reserve may have helped after the constructor had panicked.
-            drop(take_panic());
-        }
-        NonNull::new(object.cast()).ok_or_else(failure)
+        NonNull::new(object.cast()).ok_or_else(if K::IS_MADE { last_error } else { failure })
     }
 
     #[cold]

@@ -5,7 +5,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem;
-use std::os::unix::io::AsRawFd;
+use std::os::unix::io::{AsFd, AsRawFd};
 use std::ptr;
 
 use umem_sys::*;
@@ -94,14 +94,14 @@ pub enum Report {
 ///
 /// # Errors
 /// Those of write(2); a part of the report may have been written.
-pub fn dump(to: &impl AsRawFd, report: Report) -> io::Result<()> {
+pub fn dump(to: &impl AsFd, report: Report) -> io::Result<()> {
     let what = match report {
         Report::Stats => UMEM_DUMP_STATS,
         Report::Options => UMEM_DUMP_OPTIONS,
     };
 
     // SAFETY: the function takes any descriptor; `to` keeps it open.
-    check(unsafe { umem_dump(to.as_raw_fd(), what) })
+    check(unsafe { umem_dump(to.as_fd().as_raw_fd(), what) })
 }
 
 /// Returns the value of an option, a word of `UMEM_OPTIONS` or `UMEM_DEBUG`.
