@@ -186,10 +186,10 @@ $B/libumem.so.1: $(INNER_O) umem/libumem.map umem/sections.ld \
 	    -Wl,--version-script=umem/libumem.map \
 	    -o $@ $(INNER_O) $(LDFLAGS)
 
-$B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map umem/preempted.list \
+$B/libumem_malloc.so.1: $(LIB_O) umem/libumem.map umem/preempted.list \
 		umem/sections.ld umem/often.ld
 	$(call short,LD,$@) $(CC) $(SO_FLAGS) $(SHIM_FLAGS) -Wl,-soname,$(@F) \
-	    -Wl,--version-script=umem/libumem_malloc.map \
+	    -Wl,--version-script=umem/libumem.map \
 	    -o $@ $(LIB_O) $(LDFLAGS)
 
 # Its undefined names are those of libumem.so.1 or libumem_malloc.so.1, of which

@@ -54,16 +54,19 @@ umem ($version) unstable; urgency=medium
  -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
 
-# symbols LIBRARY PACKAGE - from the library's list of exported names, all of
-# which are in the first version
-symbols() {
+# versioned LIBRARY PACKAGE MAP - its symbols: the version and the names of its
+# version script, all of which are in the first version of the package
+versioned() {
 	echo "$1.so.1 $2 #MINVER#"
-	sed -nE 's/^\t([A-Za-z_0-9]+);$/ \1@Base 0.1.0/p' "$tree/umem/$1.map" |
-	    LC_ALL=C sort
+	sed -nE -e 's/^(UMEM_[0-9.]+) [{]$/ \1@\1 0.1.0/p' \
+	    -e 's/^\t(\w+);$/ \1@UMEM_0.1 0.1.0/p' "$tree/umem/$3"
 }
-symbols libumem libumem1 >libumem1.symbols
-symbols libumem_malloc libumem-malloc1 >libumem-malloc1.symbols
-symbols libumem_rcu libumem-rcu1 >libumem-rcu1.symbols
+versioned libumem libumem1 libumem.map >libumem1.symbols
+versioned libumem_rcu libumem-rcu1 libumem_rcu.map >libumem-rcu1.symbols
+{
+	versioned libumem_malloc libumem-malloc1 libumem.map
+	sed -nE 's/^\t(\w+);$/ \1@Base 0.1.0/p' "$tree/umem/unversioned.list"
+} >libumem-malloc1.symbols
 
 cd "$copy"
 needs=$(dpkg-checkbuilddeps 2>&1) ||

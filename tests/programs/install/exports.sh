@@ -1,31 +1,39 @@
 #!/bin/bash
-# libumem_malloc.so.1 exports each name that libumem.so.1 exports, each name of
-# the two version scripts exists, and neither library exports anything else.
+# Each library exports the names of its version script in the version UMEM_0.1,
+# libumem_malloc.so.1 also those of umem/unversioned.list without a version, and
+# no library exports anything else.
 # The names that the libraries need from others are those that umem/README.md
 # lists, each with its reason.
 set -eu
 export LC_ALL=C
 bad=0
-# names MAP - the names that a version script makes global
+# names FILE - the names that a version script makes global, or that a list has
 names() {
 	sed -e 's|/\*.*\*/||; /\/\*/,/\*\//d' -e '/^local:/,$d' "$1" |
-	    sed -n 's/^[[:space:]]*\([A-Za-z_][A-Za-z0-9_]*\);$/\1/p' | sort
+	    sed -n 's/^[[:space:]]*\([A-Za-z_][A-Za-z0-9_]*\);$/\1/p'
 }
-for library in libumem libumem_malloc; do
-	names "$TOP/umem/$library.map" >$library.map
-	readelf --dyn-syms -W "$B/$library.so.1" |
-	    awk '$7 == "UND" && $8 != "" { sub(/@.*/, "", $8); print $8 }' >>needed
-	[ "$(wc -l <$library.map)" -ge 50 ] || { echo "$library.map: too few names"; exit 1; }
-	readelf --dyn-syms -W "$B/$library.so.1" |
-	    awk '$7 != "UND" && $5 ~ /GLOBAL|WEAK/ && $1 ~ /:$/ { sub(/@.*/, "", $8); print $8 }' |
-	    sort >$library.exports
-	diff $library.map $library.exports || {
-		echo "$library: < only in the version script, > only exported"
+# compare LIBRARY - its exports and the names in the file "listed"
+compare() {
+	sort listed >listed.sorted
+	readelf --dyn-syms -W "$B/$1.so.1" |
+	    awk '$7 !~ /UND|ABS/ && $5 ~ /GLOBAL|WEAK/ && $1 ~ /:$/ { print $8 }' |
+	    sort >exports
+	diff listed.sorted exports || {
+		echo "$1: < only in its lists, > only exported"
 		bad=1
 	}
+}
+for library in libumem libumem_malloc; do
+	names "$TOP/umem/libumem.map" | sed 's/$/@@UMEM_0.1/' >listed
+	[ "$(wc -l <listed)" -ge 50 ] || { echo "libumem.map: too few names"; exit 1; }
+	[ $library = libumem ] || names "$TOP/umem/unversioned.list" >>listed
+	compare $library
+	readelf --dyn-syms -W "$B/$library.so.1" |
+	    awk '$7 == "UND" && $8 != "" { sub(/@.*/, "", $8); print $8 }' >>needed
 done
-missing=$(comm -23 libumem.exports libumem_malloc.exports)
-[ -z "$missing" ] || { echo "only libumem.so.1 exports: $missing"; bad=1; }
+[ "$(wc -l <listed)" -ge 120 ] || { echo "unversioned.list: too few names"; exit 1; }
+names "$TOP/umem/libumem_rcu.map" | sed 's/$/@@UMEM_0.1/' >listed
+[ ! -e "$B/libumem_rcu.so.1" ] || compare libumem_rcu
 
 # A debug build needs a few names more, a sanitizer many.
 [ -z "${DEBUG:-}${SAN:-}" ] || exit $bad
