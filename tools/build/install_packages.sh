@@ -26,7 +26,7 @@ build='gcc libc6-dev make binutils libdw-dev libiberty-dev liburcu-dev valgrind
 	systemtap-sdt-dev'
 test="$build g++ pkg-config check gdb python3 python3-venv perl procps file zsh
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross mandoc shellcheck clang-tidy
-	git sqlite3 redis-server redis-tools nginx lua5.4"
+	git sqlite3 redis-server redis-tools nginx lua5.4 abigail-tools"
 demo="$build time python3 redis-server redis-tools"
 bench="$demo g++ libboost-dev sqlite3 libjemalloc2 libmimalloc2.0
 	libtcmalloc-minimal4 libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"

@@ -1,0 +1,46 @@
+#!/bin/bash
+# The functions that libumem.so.1 and libumem_rcu.so.1 export, and the types
+# that programs know of them, are those that parts/*.abi record.  After a change
+# that CONTRIBUTING.md, "Compatibility of the binary interface", allows,
+#
+#	RECORD_ABI=1 tests/run_tests.sh build programs -- abi
+#
+# records them anew.
+set -eu
+export LC_ALL=C
+if ! command -v abidw >/dev/null || ! command -v abidiff >/dev/null; then
+	echo "no abidiff"
+	exit 77
+fi
+parts=$TOP/tests/programs/install/parts
+# Types that no public header defines are opaque to programs.
+mkdir headers
+cp "$TOP"/umem/umem.h "$TOP"/umem/umem_rcu.h "$TOP"/vmem/vmem.h headers
+
+for library in libumem libumem_rcu; do
+	file=$B/$library.so.1
+	[ -e "$file" ] || continue
+	readelf -hSW "$file" >said
+	if ! grep -q X86-64 said || ! grep -q debug_info said; then
+		echo "$library.so.1: not for x86-64, or without types"
+		exit 77
+	fi
+	abidw --headers-dir headers --exported-interfaces-only \
+	    --drop-private-types --no-show-locs --no-elf-needed \
+	    --no-corpus-path --no-comp-dir-path "$file" >$library.abi
+	[ -z "${RECORD_ABI-}" ] || cp $library.abi "$parts"
+	abidiff --harmless "$parts/$library.abi" $library.abi ||
+	    { echo "the interface of $library.so.1 has changed"; exit 1; }
+done
+
+# changed WORD WORD - abidiff notices this difference
+changed() {
+	sed "s/$1/$2/" libumem.abi >other.abi
+	if abidiff --harmless libumem.abi other.abi >said || [ ! -s said ]; then
+		echo "not noticed: $2 in place of $1"
+		exit 1
+	fi
+}
+changed vmem_walk vmem_go
+changed "'umem_mode' size-in-bits='192'" "'umem_mode' size-in-bits='256'"
+changed "name='ncpus'" "name='cpus'"
