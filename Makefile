@@ -39,6 +39,9 @@ LIBDIR	?= $(PREFIX)/lib
 MANDIR	?= $(PREFIX)/share/man
 BASHDIR	?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR	?= $(PREFIX)/share/zsh/site-functions
+# gdb looks for libumem.so.1.0.0-gdb.py beside the library, and in
+# /usr/share/gdb/auto-load/usr/lib for a library of /usr/lib.
+GDBDIR	?= $(LIBDIR)
 
 ARCH	:= $(firstword $(subst -, ,$(CROSS)))
 B	:= build$(if $(ARCH),-$(ARCH))$(if $(findstring clang,$(CC)),-clang)$(if \
@@ -405,6 +408,7 @@ man_links = awk '/^\.Sh/ { on = $$2 == "NAME" } \
 AT	= "$(DESTDIR)$(LIBDIR)"
 TO	= "$(DESTDIR)$(PREFIX)"
 TO_MAN	= "$(DESTDIR)$(MANDIR)"
+TO_GDB	= "$(DESTDIR)$(GDBDIR)"
 PC_DIRS	= 'prefix=$(PREFIX)' 'libdir=$(subst $(PREFIX)/,$${prefix}/,$(LIBDIR))' \
 	  'includedir=$${prefix}/include' ''
 # The libraries' files have the version of their interface; the names that
@@ -438,9 +442,11 @@ ifneq ($(RCU),)
 	    'Libs: -L"$${libdir}" -lumem_rcu' 'Cflags: -I"$${includedir}"' \
 	    >$(AT)/pkgconfig/umem-rcu.pc
 endif
-	install -m 644 tools/gdb/umem-gdb.py $(AT)/libumem.so.$(FILE_VERSION)-gdb.py
+	install -d $(TO_GDB)
+	install -m 644 tools/gdb/umem-gdb.py \
+	    $(TO_GDB)/libumem.so.$(FILE_VERSION)-gdb.py
 	ln -sf libumem.so.$(FILE_VERSION)-gdb.py \
-	    $(AT)/libumem_malloc.so.$(FILE_VERSION)-gdb.py
+	    $(TO_GDB)/libumem_malloc.so.$(FILE_VERSION)-gdb.py
 	install -m 644 umem/umem.h umem/umem.hpp vmem/vmem.h \
 	    $(TO)/include
 	install -m 644 vmem/sys/vmem.h $(TO)/include/sys
@@ -477,7 +483,9 @@ endif
 
 uninstall:
 	rm -f $(foreach name,$(INSTALLED),$(addprefix $(AT)/$(name).so,\
-	    '' .1 .$(FILE_VERSION) .$(FILE_VERSION)-gdb.py)) \
+	    '' .1 .$(FILE_VERSION))) \
+	    $(addprefix $(TO_GDB)/,libumem.so.$(FILE_VERSION)-gdb.py \
+	    libumem_malloc.so.$(FILE_VERSION)-gdb.py) \
 	    $(addprefix $(AT)/,libumem.a libumem_malloc.a libumem_rcu.a \
 	    pkgconfig/umem.pc pkgconfig/umem-malloc.pc pkgconfig/umem-rcu.pc \
 	    cmake/umem/umem-config.cmake cmake/umem/umem-config-version.cmake) \

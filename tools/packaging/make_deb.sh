@@ -58,6 +58,7 @@ END
 # version script, all of which are in the first version of the package
 versioned() {
 	echo "$1.so.1 $2 #MINVER#"
+	echo '* Build-Depends-Package: libumem-dev'
 	sed -nE -e 's/^(UMEM_[0-9.]+) [{]$/ \1@\1 0.1.0/p' \
 	    -e 's/^\t(\w+);$/ \1@UMEM_0.1 0.1.0/p' "$tree/umem/$3"
 }

@@ -29,6 +29,12 @@ dist first
 )
 cmp first/umem-*.tar.gz second/umem-*.tar.gz
 cd first/umem-*/
+# The files for RPM and Alpine, which build from it, name its version.
+version=$(sed -n 's/^.define UMEM_VERSION "\(.*\)"/\1/p' umem/umem.h)
+grep -Eqx "Version: +$version" tools/packaging/umem.spec ||
+    bad "umem.spec: not of version $version"
+grep -qx "pkgver=$version" tools/packaging/APKBUILD ||
+    bad "APKBUILD: not of version $version"
 git -C "$TOP" ls-tree -r --name-only HEAD | LC_ALL=C sort >"$TMP/committed"
 find . -type f -o -type l | sed 's,^\./,,' | LC_ALL=C sort >"$TMP/unpacked"
 diff "$TMP/committed" "$TMP/unpacked"
