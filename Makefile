@@ -71,10 +71,14 @@ endif
 # A libc other than the system's.  The headers of the kernel and of valgrind
 # belong to no libc, but Debian's musl-gcc does not look where they are.
 MUSL	:= $(findstring musl,$(CC))
+# Check and liburcu for it, if tools/build/musl_libraries.sh has built them.
+OUTSIDE	:= $(if $(MUSL),$(patsubst %/lib/libcheck.a,%,$(wildcard \
+	   $B/outside/lib/libcheck.a)))
 ifneq ($(MUSL),)
-OTHER_HEADERS := -idirafter /usr/include \
+OTHER_HEADERS := $(OUTSIDE:%=-I%/include) -idirafter /usr/include \
 	-idirafter /usr/include/$(shell gcc -print-multiarch)
 override CPPFLAGS += $(OTHER_HEADERS)
+override LDFLAGS  += $(OUTSIDE:%=-L%/lib)
 endif
 # The parts that need libraries of the system's libc are left out.
 APART	:= $(CROSS)$(MUSL)
@@ -258,7 +262,7 @@ UNIT_WRAPS := heap_free os_purge os_futex_wait os_page_size os_resident \
 	os_now_ns os_kernel_version os_charges_all magazine_install
 $B/unit: $(UNIT_O) $(INNER_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(UNIT_WRAPS:%=-Wl,--wrap=%) \
-	    $(shell pkg-config --libs check)
+	    $(or $(OUTSIDE:%=-lcheck -lm),$(shell pkg-config --libs check))
 
 # Programs of the tests have faults on purpose, so some warnings are off.  Lines
 # "test link: umem", "test link: static" and "test cflags: ..." in the head
@@ -280,7 +284,8 @@ link_rcu	:= -Iumem -L$B -lumem_rcu -lumem
 link_rcu_table	:= $(link_rcu) -lurcu-memb -lurcu-cds
 link_urcu	:= -Iumem -lurcu-memb -lurcu-cds
 program	= $1 $2 $(PROGRAM_FLAGS) $(call header,cflags) -o $@ $< -pthread \
-	$(link_$(or $(call header,link),$(link),$(MUSL))) $(call header,libs) \
+	$(link_$(or $(call header,link),$(link),$(MUSL))) \
+	$(OUTSIDE:%=-L%/lib) $(call header,libs) \
 	-Wl,--as-needed -ldl -lm
 
 # FOLDERS names the folders of tests/programs that are built and run.
@@ -288,7 +293,7 @@ FOLDERS	?= *
 PROGRAMS := $(call outputs,$(FOLDERS:%=programs/%))
 ifneq ($(MUSL),)
 PROGRAMS := $(filter-out $(basename $(patsubst tests/%,$B/%,$(shell \
-	    grep -lsE '^ \* test (not with: musl|link: rcu)' \
+	    grep -lsE '^ \* test (not with: musl$(if $(OUTSIDE),,|link: rcu))' \
 	    tests/programs/*/*.c))),$(PROGRAMS))
 endif
 STRESSES := $(call outputs,stress)
@@ -342,7 +347,7 @@ LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
 TESTS	?= unit programs scripts
 test: all $(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS)) \
 		$(if $(SAN),,$(if $(filter scripts,$(TESTS)),$(MISUSES)))
-	@! $(check_headers) $(if $(MUSL),musl-)check.h || $(MAKE) $B/unit
+	@! $(check_headers) $(if $(MUSL),$(OUTSIDE)/include/)check.h || $(MAKE) $B/unit
 	@TESTS='$(TESTS)' $(run_tests) $B $$(ls $B/unit >/dev/null && echo unit) \
 	    $(if $(filter-out *,$(FOLDERS)),$(FOLDERS:%=programs/%),programs)
 

@@ -434,8 +434,9 @@ has_threads() {
 suits() {
 	[ -z "$LIBC" ] || ! grep -Eq "^$LIBC( |\$)" <(header 'not with' "$1" "$2") ||
 	    return
-	[ "$LIBC" != musl ] || [[ $1 != *.cc && $(header link "$1") != rcu ]] ||
-	    return
+	# Programs in C, and with liburcu if the build has it for musl.
+	[ "$LIBC" != musl ] || [[ $1 != *.cc &&
+	    ($(header link "$1") != rcu || -d $B/outside/lib) ]] || return
 	[ -n "$SAN" ] || return 0
 	! grep -Eq "^$SAN( |\$)" <(header 'not with' "$1" "$2") || return
 	[ "$SAN" = undefined ] || {

@@ -136,9 +136,8 @@ step_registers(pid_t child, int request, struct user_regs_struct *registers)
 {
 	struct iovec io = {registers, sizeof(*registers)};
 
-	ck_assert_int_eq(ptrace((enum __ptrace_request)request, child,
-			     (void *)(uintptr_t)NT_PRSTATUS, &io),
-	    0);
+	ck_assert_int_eq(
+	    ptrace(request, child, (void *)(uintptr_t)NT_PRSTATUS, &io), 0);
 }
 
 /* Returns the address of the child's next instruction. */

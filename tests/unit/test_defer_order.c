@@ -44,7 +44,8 @@ enum source {
 	NSOURCES
 };
 
-static pthread_rwlock_t readers;
+static pthread_rwlock_t readers = PTHREAD_RWLOCK_INITIALIZER;
+static unsigned nwriters; /* [a] threads in synchronize() */
 static _Thread_local unsigned depth;
 static const char key; /* of the flavour */
 static umem_cache_t *cache;
@@ -57,6 +58,9 @@ static uint32_t stop, nsections; /* [a] */
 static void
 section_begin(void)
 {
+	/* Otherwise successive readers keep a writer waiting. */
+	while (__atomic_load_n(&nwriters, __ATOMIC_RELAXED) != 0)
+		sched_yield();
 	pthread_rwlock_rdlock(&readers);
 	depth++;
 }
@@ -71,8 +75,10 @@ section_end(void)
 static void
 synchronize(void)
 {
+	__atomic_add_fetch(&nwriters, 1, __ATOMIC_RELAXED);
 	pthread_rwlock_wrlock(&readers);
 	pthread_rwlock_unlock(&readers);
+	__atomic_sub_fetch(&nwriters, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&nperiods, 1, __ATOMIC_RELAXED);
 }
 
@@ -121,16 +127,6 @@ destruct(void *buf, void *priv)
 static void
 setup(void)
 {
-	pthread_rwlockattr_t attr;
-
-	/*
-	 * Prefer writers.  Otherwise successive readers keep a writer waiting.
-	 */
-	pthread_rwlockattr_init(&attr);
-	pthread_rwlockattr_setkind_np(
-	    &attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	pthread_rwlock_init(&readers, &attr);
-	pthread_rwlockattr_destroy(&attr);
 	cache = umem_cache_create("nodes", sizeof(struct node), 0, construct,
 	    destruct, NULL, NULL, NULL, 0);
 	ck_assert_ptr_nonnull(cache);

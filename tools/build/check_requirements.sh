@@ -22,7 +22,7 @@ package() {
 # preprocess HEADER...
 preprocess() {
 	# shellcheck disable=SC2086 # a command and its options
-	printf '#include <%s>\n' "$@" | $CC -E -o /dev/null -x c - 2>/dev/null
+	printf '#include <%s>\n' "$@" | $CC -E -x c - >/dev/null 2>&1
 }
 
 # old - prints a text if the compiler, its libc or its target is too old

@@ -25,7 +25,9 @@
 #			of nothing in the library and the unit tests.  The other
 #			folders, and the scripts, take minutes
 #	lto		the unit tests of a build with -flto=auto
-#	musl		the programs in FOLDERS and start, built by musl-gcc
+#	musl		the unit tests, and the programs in FOLDERS and start,
+#			of a build by musl-gcc; without Debian's sources (see
+#			musl_libraries.sh), only programs without liburcu
 #	warnings	a build without tests by gcc 14 and clang 19, which may
 #			warn of nothing, like the row "release" by this
 #			machine's compiler; see warnings.sh
@@ -54,7 +56,11 @@ run_row() {
 	clang) make CC=clang CXX=clang++ CFLAGS='-O2 -g -Werror' \
 	    FOLDERS="$FOLDERS" TESTS='unit programs' test ;;
 	lto) make B=build-lto CFLAGS='-O2 -g -flto=auto' all unit-test ;;
-	musl) make CC=musl-gcc FOLDERS="$FOLDERS start" TESTS=programs test ;;
+	musl)
+		tools/build/musl_libraries.sh build-musl/outside
+		make CC=musl-gcc FOLDERS="$FOLDERS start" TESTS='unit programs' \
+		    test
+		;;
 	warnings) tools/build/warnings.sh build/warnings ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
 	esac

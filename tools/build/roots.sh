@@ -14,14 +14,15 @@ find_mirror() {
 	MIRROR=${MIRROR:-http://deb.debian.org/debian}
 }
 
-# lists RELEASE ARCH - gives apt the lists of a release, and a state of its own
+# lists RELEASE ARCH [deb-src] - gives apt the lists of a release, of packages
+# or of sources, and a state of its own
 lists() {
 	local at=$folder/apt/$1-$2
 
 	find_mirror
 	mkdir -p "$at/lists/partial" "$at/archives/partial"
 	: >"$at/status"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+	echo "${3:-deb} [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
 	    "$MIRROR $1 main" >"$at/sources.list"
 	archives=$at/archives
 	apt=(-qq -o Dir::State="$at" -o Dir::State::status="$at/status"
@@ -68,4 +69,23 @@ root() {
 		ln -sfr "$root$(readlink "$link")" "$link"
 	done < <(find "$root" -type l -lname '/*')
 	echo "$list" >"$root.list"
+}
+
+# sources RELEASE PACKAGE... - unpacks Debian's sources, without Debian's
+# changes, in $folder/PACKAGE; apt compares their checksums with those that
+# Debian has signed
+sources() {
+	local package at=$folder/sources
+
+	lists "$1" source deb-src || return
+	for package in "${@:2}"; do
+		[ ! -e "$folder/$package" ] || continue
+		rm -rf "$at"
+		mkdir -p "$at/unpacked"
+		(cd "$at" && apt-get "${apt[@]}" source --download-only \
+		    --tar-only "$package") &&
+		    tar -x -C "$at/unpacked" --strip-components=1 \
+			-f "$at"/*.orig.tar.?z* &&
+		    mv "$at/unpacked" "$folder/$package" || return
+	done
 }

@@ -2,6 +2,8 @@
 #ifndef UMEM_STACK_X86_64_H
 #define UMEM_STACK_X86_64_H
 
+#include <string.h>
+
 #include "vmem/base.h"
 
 /* Register numbers in unwind tables. */
@@ -31,15 +33,23 @@ strip_signature(uintptr_t pc)
 }
 
 /*
- * libc supplies the return address of signal handlers, with an unwind table for
- * it.
+ * Is pc where a signal handler returns to?  That is "mov $15, %rax; syscall",
+ * which is rt_sigreturn().  glibc has an unwind table for it, musl has none.
+ * pc may be its address less 1: it then is a return address that the caller
+ * has moved into the call.
  */
 static inline bool
 is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
 {
-	(void)pc;
-	(void)is_readable;
-	return false;
+	static const uint8_t code[] = {
+	    0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	const char *at = (const char *)pc;
+
+	/* is_readable() takes the address of a word of 4 bytes. */
+	return is_readable((const void *)align_down(pc, 4)) &&
+	       is_readable((const void *)align_down(pc + sizeof(code), 4)) &&
+	       (memcmp(at, code, sizeof(code)) == 0 ||
+		   memcmp(at + 1, code, sizeof(code)) == 0);
 }
 
 /* struct ucontext lies at sp: offsets of the registers in its uc_mcontext. */

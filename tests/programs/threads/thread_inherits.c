@@ -7,6 +7,7 @@
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  * test timeout: 60
+ * test not with: musl has no sched_setscheduler()
  */
 #include <dirent.h>
 #include <sched.h>
