@@ -7,7 +7,8 @@
 # the packages in FOLDER.  debian/ is the folder beside this script and the
 # files that follow from the tree: changelog, symbols, the maintainer's name.
 #
-# DEB_BUILD_OPTIONS=nocheck leaves out the unit tests.  DEBFULLNAME and DEBEMAIL
+# DEB_BUILD_OPTIONS=nocheck leaves out the unit tests.  DEB_HOST_ARCH=arm64
+# builds for another architecture than this machine's.  DEBFULLNAME and DEBEMAIL
 # name the maintainer.  The time in the packages is that of the commit, or in an
 # unpacked archive that of its files, so that two builds are equal.
 set -euo pipefail
@@ -70,11 +71,13 @@ versioned libumem_rcu libumem-rcu1 libumem_rcu.map >libumem-rcu1.symbols
 } >libumem-malloc1.symbols
 
 cd "$copy"
-needs=$(dpkg-checkbuilddeps 2>&1) ||
+cross=()
+[ -z "${DEB_HOST_ARCH-}" ] || cross=("-a$DEB_HOST_ARCH" '-Pcross,nocheck')
+needs=$(dpkg-checkbuilddeps "${cross[@]}" 2>&1) ||
     fail "missing: ${needs##*dependencies: }. 'apt-get install' installs them."
 # The copy's make has no variable of this one's.
 env -u MAKEFLAGS -u MFLAGS -u CC -u CXX -u CFLAGS -u CPPFLAGS -u LDFLAGS \
-    dpkg-buildpackage -us -uc -b >"$folder/log" 2>&1 || {
+    dpkg-buildpackage -us -uc -b "${cross[@]}" >"$folder/log" 2>&1 || {
 	tail -n 30 "$folder/log"
 	fail "dpkg-buildpackage failed; $folder/log has its output"
 }
