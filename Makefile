@@ -215,13 +215,15 @@ $B/%.so: $B/%.so.1
 
 # One object with the internal names made local, so that a static link cannot
 # clash with a program's own slab_create() or list_add().  libumem.a is without
-# malloc: linking it must not change the malloc of the program.
+# malloc: linking it must not change the malloc of the program.  The base of the
+# probes stays global, because the linker keeps one for all objects with probes.
 $B/libumem.a: $(INNER_O)
 $B/libumem_malloc.a: $(filter-out $O/umem/malloc/dlopen.o,$(LIB_O)) \
 		$O/umem/malloc/archive.o
 $B/libumem.a $B/libumem_malloc.a:
 	$(call short,AR,$@) $(LD) -r -o $O/$(@F:.a=.o) $^ && \
 	    $(OBJCOPY) --localize-hidden $O/$(@F:.a=.o) && \
+	    $(OBJCOPY) --globalize-symbol=_.stapsdt.base $O/$(@F:.a=.o) && \
 	    rm -f $@ && $(AR) rcs $@ $O/$(@F:.a=.o)
 
 # The installed command looks in $(LIBDIR) if the library is not near itself;

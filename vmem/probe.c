@@ -37,6 +37,14 @@ enum {
 #define STAP_SDT_ARG_CONSTRAINT nr
 #include <sys/sdt.h>
 
+/*
+ * The notes alone do not keep their base from the linker's --gc-sections, and
+ * ld.gold then reports an error.  The distance to it, beside the semaphores,
+ * which are kept, does.
+ */
+__asm__(".pushsection .probes, \"aw\"\n\t.balign 4\n\t"
+	".4byte _.stapsdt.base - .\n\t.popsection");
+
 #define PROBE_DEFINE(provider, name, parameters, ...)                          \
 	cold_path void probe_##provider##_##name parameters                    \
 	{                                                                      \
