@@ -205,8 +205,8 @@ fork_child(void)
 	sample_count_after_fork();
 	stack_after_fork();
 	if (fork_has_locks()) {
-		update_after_fork(
-		    &update_threads == NULL || update_threads.is_counted());
+		update_after_fork(update_threads.is_counted == NULL ||
+				  update_threads.is_counted());
 		heap_after_fork();
 		limit_after_fork_locked();
 		fork_release_locks(/* child */ true);

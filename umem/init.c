@@ -201,7 +201,7 @@ started(void)
 static start_path bool
 is_early(void)
 {
-	return &umem_is_malloc == NULL || options_are_given();
+	return !umem_is_malloc || options_are_given();
 }
 
 const struct ready_start ready_start = {
@@ -217,7 +217,7 @@ start_constructor(void)
 	message_start();
 	os_note_start_cpus();
 	fork_register();
-	if (os_constructed() && &umem_is_malloc != NULL)
+	if (os_constructed() && umem_is_malloc)
 		message_line("ThreadSanitizer does not know when this library "
 			     "gives a freed block to another thread, and may "
 			     "report a race between the two");

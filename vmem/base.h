@@ -19,6 +19,12 @@
  * the variable from a table that the loader relocates.
  */
 #define hidden      __attribute__((visibility("hidden")))
+/*
+ * A variable that a file of malloc defines again, for that library alone.  No
+ * function of the file that defines it as replaceable may read it: compilers
+ * take this value.  Without a definition, ld.gold gives it an address.
+ */
+#define replaceable __attribute__((weak))
 
 /*
  * Large, rarely used data goes to a section of its own.  This keeps the small,

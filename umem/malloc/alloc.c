@@ -27,9 +27,14 @@
 #include "umem/profile/sample.h"
 #include "umem/profile/sample_count.h"
 #include "umem/upkeep/update.h"
+#include "umem/upkeep/update_thread.h"
 #include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/os.h"
+
+/* For libumem, which is not malloc and has no pthread_create(). */
+const bool umem_is_malloc replaceable = false;
+const struct update_threads update_threads replaceable = {NULL, NULL};
 
 struct alloc_fast alloc_fast = {.object_least = UINTPTR_MAX};
 

@@ -22,8 +22,8 @@
 #include "umem/profile/sample_count.h"
 #include "vmem/panic.h"
 
-/* Defined only in the library that defines the names of malloc. */
-extern const bool umem_is_malloc __attribute__((weak, visibility("hidden")));
+/* True in the library that defines the names of malloc. */
+extern hidden const bool umem_is_malloc;
 
 /* The words that the fast paths read, on one cache line; written at start. */
 struct alloc_fast {

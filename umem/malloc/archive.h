@@ -11,8 +11,8 @@ typedef int clone_func(int (*)(void *), void *, int, void *, ...);
 typedef int create_func(
     pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-/* In libumem_malloc.a only; its address is NULL elsewhere. */
-extern const struct archive_next {
+/* Of libumem_malloc.a; all are NULL elsewhere. */
+extern hidden const struct archive_next {
 	/* NULL if libc is a shared library. */
 	clone_func *clone;
 	create_func *create;
@@ -22,13 +22,13 @@ extern const struct archive_next {
 	void (*throw_bad_alloc)(void);
 	/* Not called. */
 	int (*keeps)(thrd_t *, thrd_start_t, void *);
-} archive_next __attribute__((weak, visibility("hidden")));
+} archive_next;
 
 /* Then dlsym() finds nothing, and is not called. */
 static inline bool
 archive_is_static(void)
 {
-	return &archive_next != NULL && archive_next.create != NULL;
+	return archive_next.create != NULL;
 }
 
 #endif

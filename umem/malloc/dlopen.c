@@ -15,13 +15,17 @@
  * library's RUNPATH, and opens into its namespace.  Therefore the entries
  * (dlopen.h) do not call libc's functions, but jump to them.
  *
- * A libc without the flag (musl) has no such libraries, and this file is empty.
+ * A libc without the flag (musl) has no such libraries, and needs none of this.
  *
  * The functions start nothing and allocate nothing.  They may be called before
  * the constructor of umem, and in any thread.
  */
+#include "umem/malloc/archive.h"
 #include "umem/malloc/dlopen.h"
 #include "vmem/base.h"
+
+/* This file is not in the archive. */
+const struct archive_next archive_next = {.create = NULL};
 
 #ifdef RTLD_DEEPBIND
 

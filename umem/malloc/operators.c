@@ -93,7 +93,7 @@ new_without_next(size_t size, size_t align, bool is_nothrow)
 
 	if (is_nothrow)
 		return NULL;
-	if (&archive_next != NULL && archive_next.throw_bad_alloc != NULL) {
+	if (archive_next.throw_bad_alloc != NULL) {
 		while (archive_next.get_new_handler != NULL &&
 		       (handler = archive_next.get_new_handler()) != NULL) {
 			handler();

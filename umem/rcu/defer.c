@@ -782,7 +782,7 @@ umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
 {
 	struct defer *layer;
 
-	if (&umem_is_malloc == NULL)
+	if (!umem_is_malloc)
 		return p == NULL
 			   ? 0
 			   : foreign_defer(p, release, usable, key, grace_of);

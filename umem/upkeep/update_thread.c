@@ -155,7 +155,7 @@ update_thread_create(
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = &update_threads != NULL
+	error = update_threads.create_next != NULL
 		    ? update_threads.create_next(created, &attr, run, arg)
 		    : pthread_create(created, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -56,16 +56,16 @@ bool update_thread_end_now(void);
 void update_thread_await(void);
 
 /*
- * Functions of the library that has a pthread_create().  Only that one defines
- * the table (thread.c).
+ * Functions of the library that has a pthread_create() (thread.c); NULL in the
+ * other one.
  */
-extern const struct update_threads {
+extern hidden const struct update_threads {
 	/* Will update_thread_ends() be called for the calling thread? */
 	bool (*is_counted)(void);
 	/* The next definition of pthread_create(). */
 	int (*create_next)(pthread_t *thread, const pthread_attr_t *attr,
 	    void *(*run)(void *), void *arg);
-} update_threads __attribute__((weak, visibility("hidden")));
+} update_threads;
 
 /*
  * Creates a thread of the library, which calls update_thread_begin() first; see
