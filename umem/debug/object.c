@@ -1,13 +1,16 @@
 /*
  * object.c - the object (the program or a shared library) of an address
  *
- * _dl_find_object() of glibc 2.35 finds it, takes no lock and may be called
- * anywhere.  An older glibc and musl have lists of libraries only, which
+ * The program is found by the program headers that the kernel has passed to it.
+ * A static program has no other object, and libc allocates before its
+ * _dl_find_object() may be called there.
+ *
+ * _dl_find_object() of glibc 2.35 finds the libraries, takes no lock and may be
+ * called anywhere.  An older glibc and musl have lists of libraries only, which
  * dlopen() changes: dl_iterate_phdr() takes a lock that a child of fork() may
  * find taken, or that the thread has in dlopen(), and without a lock a list may
- * lead to a library that is gone.  Therefore only the program is found there,
- * by the program headers that the kernel has passed to it, and this library, by
- * its own.
+ * lead to a library that is gone.  Therefore only this library is found there,
+ * by its own headers.
  *
  * The linker leaves .eh_frame_hdr, the sorted table of functions, out of a
  * static program, and then glibc finds no table either.  Section headers lead
@@ -201,14 +204,10 @@ find_own(uintptr_t pc, struct code_object *object)
 bool
 code_find_object(uintptr_t pc, struct code_object *object)
 {
-	bool found = find_by_address(pc, object);
-	struct program p;
+	struct program p = program_read();
 
-	if (found && object->eh_frame_hdr != NULL)
-		return true;
-	p = program_read();
 	if (!find_program(&p, pc, object))
-		return found || find_own(pc, object);
+		return find_by_address(pc, object) || find_own(pc, object);
 	if (object->eh_frame_hdr == NULL)
 		object_find_eh_frame(object, &p);
 	return true;

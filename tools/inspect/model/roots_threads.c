@@ -165,11 +165,14 @@ robust_distance(const struct model *model)
  * thread (_dl_stack_used, _dl_stack_user and _dl_stack_cache, in this order).
  * The heads are in the data of the loader, the other links in descriptors.
  *
- * Returns the head of the list that has the links at at; 0: none.
+ * Returns the head of the list that has the links at at; 0: none, or the head
+ * is in the .bss of a static program, and looks like a link.
  */
 static uint64_t
 list_head(struct model *model, uint64_t at)
 {
+	uint64_t first = at;
+
 	for (size_t n = 0; n < THREADS_MAX; n++) {
 		const struct mapping *m = target_mapping(model->target, at);
 
@@ -178,6 +181,8 @@ list_head(struct model *model, uint64_t at)
 		if (m->file)
 			return at;
 		at = roots_number_at(model, at);
+		if (at == first)
+			return 0;
 	}
 	return 0;
 }
