@@ -34,11 +34,12 @@ extern char _end[0] __attribute__((visibility("hidden")));
 DESCRIBE(DESCRIBED_IMAGE);
 
 /*
- * A linker that leaves out unused sections (lld with --gc-sections) does not
- * take __start_umem_describe for a use of the section.  A distance is one, and
- * the loader need not relocate it.
+ * A linker that leaves out unused sections (--gc-sections) finds no use of the
+ * description, and lld does not take __start_umem_describe for a use of the
+ * section.  Distances, beside variables that are used, are such uses, and the
+ * loader need not relocate them.
  */
-__asm__(".pushsection .data\n\t"
+__asm__(".pushsection umem_early, \"aw\"\n\t"
 	".balign 8\n\t"
-	".quad described - .\n\t"
+	".quad description - ., described - .\n\t"
 	".popsection");
