@@ -101,14 +101,19 @@ LIB_CFLAGS := -ftls-model=initial-exec -ffunction-sections -fno-lto
 # nostartfiles: the files for constructors and destructors of C++ cost each
 # process four look-ups of symbols, and a page fault for an empty _fini().
 SO_FLAGS := -shared -Wl,--eh-frame-hdr -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
-	    -Wl,--sort-section=name -Wl,-T,umem/sections.ld \
-	    -Wl,-T,umem/often.ld \
-	    $(if $(SAN),,-Wl,-z,defs -nostartfiles)
-
+	    $(if $(SAN),,-Wl,-z,defs)
 # Every process of a preloaded tree loads the library: these flags give it fewer
 # symbols to look up and fewer mappings.
-SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code \
-	      -Wl,--dynamic-list=umem/preempted.list
+SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,--dynamic-list=umem/preempted.list
+
+# Only GNU ld reads the scripts.  The libraries of another linker are right, but
+# more of their pages are resident; its name for the library is crtbeginS.o's.
+LINKER	:= $(shell $(CC) $(LDFLAGS) -Wl,--version 2>/dev/null)
+ifeq ($(wordlist 1,2,$(LINKER)),GNU ld)
+SO_FLAGS   += -Wl,--sort-section=name -Wl,-T,umem/sections.ld \
+	      -Wl,-T,umem/often.ld $(if $(SAN),,-nostartfiles)
+SHIM_FLAGS += -Wl,-z,noseparate-code
+endif
 
 # umem/rcu/rcu.c is a library of its own, the only part that knows liburcu.
 RCU_O	:= $O/umem/rcu/rcu.o

@@ -32,7 +32,7 @@ bench="$demo g++ libboost-dev sqlite3 libjemalloc2 libmimalloc2.0
 	libtcmalloc-minimal4 libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
 vm="$build pkg-config gcc-aarch64-linux-gnu cpio"
-matrix="$test clang musl-tools qemu-user-static"
+matrix="$test clang libclang-rt-dev lld mold musl-tools qemu-user-static"
 stress="$matrix $fresh debhelper dpkg-dev lintian rpm rpmlint nodejs
 	default-jdk-headless postgresql libucx-dev php-cli php-bcmath php-bz2 php-curl php-gd php-gmp php-intl php-mbstring php-mysql
 	php-readline php-soap php-sqlite3 php-xml php-zip"

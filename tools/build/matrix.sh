@@ -25,6 +25,9 @@
 #			of nothing in the library and the unit tests.  The other
 #			folders, and the scripts, take minutes
 #	lto		the unit tests of a build with -flto=auto
+#	links		some tests of builds by other linkers and in other modes
+#			of the compilers, and a program that links
+#			libumem_malloc.a in each of them; see links.sh
 #	musl		the unit tests, and the programs in FOLDERS and start,
 #			of a build by musl-gcc; without Debian's sources (see
 #			musl_libraries.sh), only programs without liburcu
@@ -39,7 +42,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-ROWS='lint release undefined debug address thread clang lto musl warnings aarch64'
+ROWS='lint release undefined debug address thread clang lto links musl warnings aarch64'
 FOLDERS='cxx malloc objects rcu threads'
 passed=0 failed=0 skipped=0 status=0
 table=
@@ -56,6 +59,7 @@ run_row() {
 	clang) make CC=clang CXX=clang++ CFLAGS='-O2 -g -Werror' \
 	    FOLDERS="$FOLDERS" TESTS='unit programs' test ;;
 	lto) make B=build-lto CFLAGS='-O2 -g -flto=auto' all unit-test ;;
+	links) tools/build/links.sh build/links ;;
 	musl)
 		tools/build/musl_libraries.sh build-musl/outside
 		make CC=musl-gcc FOLDERS="$FOLDERS start" TESTS='unit programs' \
