@@ -132,7 +132,9 @@ SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so $B/libumem_malloc.a
 URCU	:= $(if $(APART),$(shell echo '$(hash)include <urcu/flavor.h>' | \
 	   $(CC) $(filter-out -M%,$(CPPFLAGS)) -E - >/dev/null 2>&1 && echo yes),yes)
 RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
-TOOLS	:= $B/umem
+# The command knows the registers of two architectures.
+MACHINE	:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+TOOLS	:= $(if $(filter-out x86_64 aarch64,$(MACHINE)),,$B/umem)
 # Names of code addresses come from elfutils and libiberty.
 TOOL_C	:= $(filter-out $(addprefix tools/inspect/symbols/,$(if $(APART),\
 	   symbols_dw.c demangle.c module_file.c,symbols_none.c)),\
@@ -462,7 +464,7 @@ endif
 	install -m 644 umem/umem.h umem/umem.hpp vmem/vmem.h \
 	    $(TO)/include
 	install -m 644 vmem/sys/vmem.h $(TO)/include/sys
-	install -m 755 $(INSTALLED_TOOLS) $(TO)/bin
+	$(if $(TOOLS),install -m 755 $(INSTALLED_TOOLS) $(TO)/bin)
 	@$(install_cmake)
 	install -d "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)"
 	install -m 644 tools/completion/umem.bash "$(DESTDIR)$(BASHDIR)"/umem

@@ -252,14 +252,14 @@ extern hidden const struct option_variable_at {
 } option_targets[TARGETS];
 
 #define TARGET_AT(id, base, member)                                            \
-	__asm__ volatile(".pushsection .rodata.option_targets\n\t"             \
-			 ".org option_targets + 16 * %c0\n"                    \
-			 "0:\t.quad " #base " + %c1 - 0b, %c2\n\t"             \
-			 ".popsection"                                         \
-			 :                                                     \
-			 : "i"(TARGET_##id),                                   \
-			 "i"((char *)&(base member) - (char *)&(base)),        \
-			 "i"(sizeof(base member)));
+	__asm__ volatile(                                                      \
+	    ".pushsection .rodata.option_targets\n\t"                          \
+	    ".org option_targets + 16 * " ASM_NUMBER "0\n"                     \
+	    "0:\t.quad " #base " + " ASM_NUMBER "1 - 0b, " ASM_NUMBER "2\n\t"  \
+	    ".popsection"                                                      \
+	    :                                                                  \
+	    : "i"(TARGET_##id), "i"((char *)&(base member) - (char *)&(base)), \
+	    "i"(sizeof(base member)));
 
 static __attribute__((used)) cold_path void
 option_targets_define(void)

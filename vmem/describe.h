@@ -12,6 +12,7 @@
 #ifndef VMEM_DESCRIBE_H
 #define VMEM_DESCRIBE_H
 
+#include "vmem/arch.h"
 #include "vmem/base.h"
 #include "vmem/description.h"
 
@@ -25,7 +26,7 @@
 			 ".balign 64\n"                                        \
 			 "0:\t.ascii \"&" #variable "\"\n\t"                   \
 			 ".org 0b + 48\n\t"                                    \
-			 ".quad " #variable " - 0b, %c0\n\t"                   \
+			 ".quad " #variable " - 0b, " ASM_NUMBER "0\n\t"       \
 			 ".popsection"                                         \
 			 :                                                     \
 			 : "i"(sizeof(variable)), "r"(&(variable)));
