@@ -7,7 +7,8 @@
 # a minimal system with make and git below FOLDER.  The committed tree is cloned
 # into it, and the commands of README.md's section "Try it" run there in the
 # same order.  Each must succeed without a compiler's warning; the tests must
-# count no failure.
+# count no failure.  Then tools/packaging/try_deb.sh builds, installs, tests and
+# removes the Debian packages.
 #
 # FOLDER keeps the packages of the minimal systems for the next run
 # (RELEASE.tar.gz) and the output of the commands (RELEASE.log).  The systems
@@ -76,6 +77,7 @@ mapfile -t commands < <(sed -n \
 	say "README.md's section 'Try it' does not have two commands"
 	exit 1
 }
+commands+=('tools/packaging/try_deb.sh build/deb')
 
 root=
 remove() {

@@ -34,8 +34,9 @@ fresh='debootstrap git'
 vm="$build pkg-config gcc-aarch64-linux-gnu cpio"
 matrix="$test clang libclang-rt-dev lld mold musl-tools qemu-user-static"
 stress="$matrix $fresh debhelper dpkg-dev lintian rpm rpmlint nodejs
-	default-jdk-headless postgresql libucx-dev php-cli php-bcmath php-bz2 php-curl php-gd php-gmp php-intl php-mbstring php-mysql
-	php-readline php-soap php-sqlite3 php-xml php-zip"
+	default-jdk-headless postgresql libucx-dev php-cli php-bcmath php-bz2
+	php-curl php-gd php-gmp php-intl php-mbstring php-mysql php-readline
+	php-soap php-sqlite3 php-xml php-zip"
 
 usage() {
 	echo "usage: tools/build/install_packages.sh" \

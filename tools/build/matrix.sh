@@ -29,8 +29,9 @@
 #			of the compilers, and a program that links
 #			libumem_malloc.a in each of them; see links.sh
 #	musl		the unit tests, and the programs in FOLDERS and start,
-#			of a build by musl-gcc; without Debian's sources (see
-#			musl_libraries.sh), only programs without liburcu
+#			of a build by musl-gcc and the functions of APKBUILD;
+#			without Debian's sources (see musl_libraries.sh), only
+#			programs without liburcu
 #	warnings	a build without tests by gcc 14 and clang 19, which may
 #			warn of nothing, like the row "release" by this
 #			machine's compiler; see warnings.sh
@@ -62,8 +63,8 @@ run_row() {
 	links) tools/build/links.sh build/links ;;
 	musl)
 		tools/build/musl_libraries.sh build-musl/outside
-		make CC=musl-gcc FOLDERS="$FOLDERS start" TESTS='unit programs' \
-		    test
+		CHOST=musl FOLDERS="$FOLDERS start" TESTS='unit programs' \
+		    sh -ec '. tools/packaging/APKBUILD; build; check'
 		;;
 	warnings) tools/build/warnings.sh build/warnings ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
