@@ -82,7 +82,7 @@ struct Callbacks<T> {
 
 /// Ends the process if it is dropped, that is, if a callback panics. A panic
 /// must not unwind through the library.
-struct AbortOnDrop;
+pub(crate) struct AbortOnDrop;
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

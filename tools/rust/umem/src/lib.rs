@@ -3,6 +3,7 @@
 //! - [`Umem`] is a global allocator.
 //! - [`Cache`] makes objects of one type, or keeps them constructed; [`Slot`] owns
 //!   one; [`Builder`] sets limits, a reserve and a reclaim callback.
+//! - [`ImportCache`] keeps idle resources that are not memory.
 //! - [`Arena`] allocates ranges of integers.
 //! - [`stats()`], [`metrics()`], [`sample()`] and [`dump()`] show the use of
 //!   memory; [`set_option()`] changes options.
@@ -25,9 +26,11 @@
 mod arena;
 mod cache;
 mod global;
+mod import;
 mod stats;
 
 pub use arena::{Arena, Segment, Within};
 pub use cache::{Builder, Cache, Kept, Kind, Limits, Made, Request, Slot};
 pub use global::Umem;
+pub use import::{ImportCache, Resource, Taken};
 pub use stats::{dump, metrics, option, reap, sample, set_option, stats, version, Report, Stats};
