@@ -16,6 +16,15 @@ parts=$TOP/tests/programs/install/parts
 # Types that no public header defines are opaque to programs.
 mkdir headers
 cp "$TOP"/umem/umem.h "$TOP"/umem/umem_rcu.h "$TOP"/vmem/vmem.h headers
+# The structure of liburcu differs between its versions.
+printf '%s\n' '[suppress_type]' 'name = rcu_flavor_struct' >outside
+# format FILE - its main number
+format() {
+	sed -n "s/^<abi-corpus version='\\([0-9]*\\).*/\\1/p" "$1"
+}
+compare() {
+	abidiff --harmless --suppressions outside "$@"
+}
 
 for library in libumem libumem_rcu; do
 	file=$B/$library.so.1
@@ -29,18 +38,22 @@ for library in libumem libumem_rcu; do
 	    --drop-private-types --no-show-locs --no-elf-needed \
 	    --no-corpus-path --no-comp-dir-path "$file" >$library.abi
 	[ -z "${RECORD_ABI-}" ] || cp $library.abi "$parts"
-	abidiff --harmless "$parts/$library.abi" $library.abi ||
+	if [ "$(format $library.abi)" != "$(format "$parts/$library.abi")" ]; then
+		echo "abidw writes another format than that of Debian 12"
+		exit 77
+	fi
+	compare "$parts/$library.abi" $library.abi ||
 	    { echo "the interface of $library.so.1 has changed"; exit 1; }
 done
 
 # changed WORD WORD - abidiff notices this difference
 changed() {
 	sed "s/$1/$2/" libumem.abi >other.abi
-	if abidiff --harmless libumem.abi other.abi >said || [ ! -s said ]; then
+	if compare libumem.abi other.abi >said || [ ! -s said ]; then
 		echo "not noticed: $2 in place of $1"
 		exit 1
 	fi
 }
 changed vmem_walk vmem_go
-changed "'umem_mode' size-in-bits='192'" "'umem_mode' size-in-bits='256'"
+changed "offset-in-bits='128'" "offset-in-bits='192'"
 changed "name='ncpus'" "name='cpus'"
