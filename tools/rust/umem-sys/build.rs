@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Sources that belong to the libraries that replace malloc, as SHIM_ONLY of
-/// the Makefile, and to libumem_rcu.
-const LEFT_OUT: [&str; 8] = [
+/// the Makefile.
+const LEFT_OUT: [&str; 7] = [
     "umem/malloc/malloc.c",
     "umem/malloc/allocx.c",
     "umem/malloc/operators.c",
@@ -22,8 +22,9 @@ const LEFT_OUT: [&str; 8] = [
     "umem/malloc/dlopen.c",
     "umem/malloc/archive.c",
     "umem/stats/mallinfo.c",
-    "umem/rcu/rcu.c",
 ];
+/// The source that needs liburcu.
+const RCU: &str = "umem/rcu/rcu.c";
 
 /// Options that the sources need, as CFLAGS and LIB_CFLAGS of the Makefile.
 const OPTIONS: [&str; 8] = [
@@ -89,6 +90,11 @@ fn command(words: &[String]) -> Command {
     command
 }
 
+/// Is the feature rcu on?
+fn has_rcu() -> bool {
+    env::var_os("CARGO_FEATURE_RCU").is_some()
+}
+
 /// Runs a command; returns its error output if it fails.
 fn run(command: &mut Command) -> Result<(), String> {
     let output = command
@@ -116,7 +122,8 @@ fn find_sources(top: &Path, folder: &str, sources: &mut Vec<String>) {
             find_sources(top, &name, sources);
         } else if name.ends_with(".c") || name.ends_with(".h") {
             println!("cargo:rerun-if-changed={}", path.display());
-            if name.ends_with(".c") && !LEFT_OUT.contains(&name.as_str()) {
+            let is_left_out = LEFT_OUT.contains(&name.as_str()) || (name == RCU && !has_rcu());
+            if name.ends_with(".c") && !is_left_out {
                 sources.push(name);
             }
         }
@@ -144,6 +151,8 @@ fn compiler(top: &Path, out: &Path) -> Vec<String> {
             .map(String::from),
     );
     cc.push(format!("-I{}", top.display()));
+    // For umem_rcu.h, which names umem.h as a program does.
+    cc.push(format!("-idirafter{}", top.join("umem").display()));
 
     let probe = out.join("probe.c");
     write(&probe, "#include <stdlib.h>\n");
@@ -152,6 +161,10 @@ fn compiler(top: &Path, out: &Path) -> Vec<String> {
             "needs a C compiler (gcc or clang) and libc's headers; set CC: {}",
             error.trim_end()
         ));
+    }
+    write(&probe, "#include <urcu/urcu-memb.h>\n");
+    if has_rcu() && run(command(&cc).arg("-fsyntax-only").arg(&probe)).is_err() {
+        fail("the feature rcu needs the headers of liburcu");
     }
     write(&probe, "#include <valgrind/memcheck.h>\n");
     if run(command(&cc).arg("-fsyntax-only").arg(&probe)).is_err() {
@@ -238,6 +251,9 @@ fn main() {
     }
     println!("cargo:rustc-link-search=native={}", out.display());
     println!("cargo:rustc-link-lib=static=umem");
+    if has_rcu() {
+        println!("cargo:rustc-link-lib=dylib=urcu-memb");
+    }
     println!("cargo:rustc-link-lib=dylib=pthread");
     println!("cargo:rustc-link-lib=dylib=dl");
 }

@@ -284,3 +284,39 @@ extern "C" {
         release: *mut Option<vmem_free_t>,
     ) -> *mut vmem_t;
 }
+
+/// A flavour of liburcu.
+#[cfg(feature = "rcu")]
+#[repr(C)]
+pub struct rcu_flavor_struct {
+    opaque: [u8; 0],
+}
+
+// SAFETY: liburcu's structure is constant.
+#[cfg(feature = "rcu")]
+unsafe impl Sync for rcu_flavor_struct {}
+
+#[cfg(feature = "rcu")]
+extern "C" {
+    pub fn umem_cache_free_rcu_flavor(
+        cache: *mut umem_cache_t,
+        object: *mut c_void,
+        flavor: *const rcu_flavor_struct,
+    ) -> c_int;
+    pub fn umem_free_rcu_flavor(
+        block: *mut c_void,
+        size: usize,
+        flavor: *const rcu_flavor_struct,
+    ) -> c_int;
+    pub fn umem_rcu_barrier_flavor(flavor: *const rcu_flavor_struct) -> c_int;
+    pub fn umem_cache_rcu_flavor(
+        cache: *mut umem_cache_t,
+        flavor: *const rcu_flavor_struct,
+    ) -> c_int;
+
+    pub static urcu_memb_flavor: rcu_flavor_struct;
+    pub fn urcu_memb_register_thread();
+    pub fn urcu_memb_unregister_thread();
+    pub fn urcu_memb_read_lock();
+    pub fn urcu_memb_read_unlock();
+}

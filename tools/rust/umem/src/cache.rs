@@ -558,6 +558,11 @@ impl<T, K: Kind> Cache<T, K> {
         unsafe { umem_cache_reap_now(self.raw.as_ptr()) }
     }
 
+    #[cfg(feature = "rcu")]
+    pub(crate) fn as_raw(&self) -> *mut umem_cache_t {
+        self.raw.as_ptr()
+    }
+
     #[inline]
     fn allocate(&self, request: Request) -> io::Result<NonNull<T>> {
         if !K::IS_MADE {

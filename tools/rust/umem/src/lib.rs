@@ -5,6 +5,8 @@
 //!   one; [`Builder`] sets limits, a reserve and a reclaim callback.
 //! - [`ImportCache`] keeps idle resources that are not memory.
 //! - [`Arena`] allocates ranges of integers.
+//! - With the feature `rcu`, the module `rcu` frees objects after a grace period
+//!   of liburcu.
 //! - [`stats()`], [`metrics()`], [`sample()`] and [`dump()`] show the use of
 //!   memory; [`set_option()`] changes options.
 //!
@@ -27,6 +29,8 @@ mod arena;
 mod cache;
 mod global;
 mod import;
+#[cfg(feature = "rcu")]
+pub mod rcu;
 mod stats;
 
 pub use arena::{Arena, Segment, Within};
