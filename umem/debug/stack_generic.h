@@ -19,12 +19,12 @@ struct frame {
 	bool exact;       /* pc is in the instruction, not behind a call */
 };
 
-/* No code has the address 0, so the walk ends. */
+/* A frame pointer below the stack pointer ends the walk. */
 static inline void
 frame_here(struct frame *frame)
 {
 	frame->pc = 0;
-	frame->sp = 0;
+	frame->sp = 1;
 	frame->fp = 0;
 	frame->link = 0;
 }

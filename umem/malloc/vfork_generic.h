@@ -17,6 +17,12 @@ vfork(void)
 	return vfork_by_fork();
 }
 
-public pid_t __vfork(void) __attribute__((alias("vfork")));
+pid_t __vfork(void);
+
+public pid_t
+__vfork(void)
+{
+	return vfork_by_fork();
+}
 
 #endif
