@@ -145,8 +145,8 @@ bool cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold);
 /* Number of this CPU; the thread may be on another CPU at any time. */
 unsigned cpu_now(void);
 
-/* Racy estimate of the rounds in this CPU's loaded magazine. */
-size_t cpu_rounds_estimate(struct cpu_hot *hot);
+/* Racy estimate of the rounds in the loaded magazine of a CPU, cpu_now(). */
+size_t cpu_rounds_estimate(struct cpu_hot *hot, unsigned cpu);
 
 /*
  * Maintenance countdown.  Each push that takes the slow path calls

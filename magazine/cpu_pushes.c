@@ -226,10 +226,8 @@ header_rounds_estimate(const struct cpu_hot *h)
 }
 
 size_t
-cpu_rounds_estimate(struct cpu_hot *hot)
+cpu_rounds_estimate(struct cpu_hot *hot, unsigned cpu)
 {
-	unsigned cpu = cpu_now();
-
 	return cpu < cpu_layer.nslots ? header_rounds_estimate(hot_of(hot, cpu))
 				      : 0;
 }

@@ -74,7 +74,7 @@ extern hidden size_t magazine_bytes_most;
 extern hidden size_t magazine_depot_most;
 
 /*
- * Shards of each depot; 0: one for every 8 CPUs (an option).  The most are
+ * Shards of each depot; 0: one for every 4 CPUs (an option).  The most are
  * enough for the 8192 CPUs of the largest kernel.
  */
 #define MAGAZINE_SHARDS_MAX 1024
@@ -213,11 +213,8 @@ bool magazine_drain(struct magazine_layer *layer, struct magazine **chain);
  */
 bool magazine_drain_all(struct magazine_layer *layer, struct magazine **chain);
 
-/* Racy estimate of the rounds of this CPU and in the depot. */
-size_t magazine_rounds_estimate(struct magazine_layer *layer);
-
-/* Take the magazines of this CPU and of the depot, as a chain. */
-void magazine_take_own(struct magazine_layer *layer, struct magazine **chain);
+/* Racy estimate of the rounds of a CPU, cpu_now(), and in the depot. */
+size_t magazine_rounds_estimate(struct magazine_layer *layer, unsigned cpu);
 
 /*
  * Update: take the magazines that were not used since the last update, as a

@@ -35,9 +35,9 @@ magazine_drain_all(struct magazine_layer *layer, struct magazine **chain)
 }
 
 size_t
-magazine_rounds_estimate(struct magazine_layer *layer)
+magazine_rounds_estimate(struct magazine_layer *layer, unsigned cpu)
 {
-	return cpu_rounds_estimate(layer->hot) +
+	return cpu_rounds_estimate(layer->hot, cpu) +
 	       shards_nfull(layer) * load_relaxed(&layer->rounds);
 }
 
@@ -58,19 +58,6 @@ take_both(struct cpu_owned *own, struct magazine **chain)
 	}
 	cold->loaded = cold->previous = NULL;
 	own->nrounds = 0;
-}
-
-void
-magazine_take_own(struct magazine_layer *layer, struct magazine **chain)
-{
-	struct cpu_owned own;
-
-	*chain = NULL;
-	if (cpu_acquire(layer->hot, layer->cold, &own)) {
-		take_both(&own, chain);
-		layer_release(layer, &own, /* mark_newest */ false);
-	}
-	shards_take(layer, depot_take_all, chain);
 }
 
 void

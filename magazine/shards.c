@@ -8,8 +8,8 @@
  *	or all frees, 16 CPUs keep one lock busy for 2/5 of the time, and 64
  *	CPUs are 2/3 as fast as without the lock (calculated, as a closed queue
  *	of so many customers).  Therefore the depot is divided into shards for
- *	8 CPUs each.  A shard is a depot (depot.c) with a lock of its own.
- *	Machines with up to 8 CPUs have one shard.
+ *	4 CPUs each.  A shard is a depot (depot.c) with a lock of its own.
+ *	Machines with up to 4 CPUs have one shard.
  *
  * Trade
  *	A CPU trades with its own shard while that has a suitable magazine, and
@@ -39,7 +39,7 @@
 #include "vmem/meta.h"
 
 /* CPUs that share a shard of the depot. */
-#define SHARD_CPUS 8
+#define SHARD_CPUS 4
 unsigned magazine_depot_shards;
 
 void

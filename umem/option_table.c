@@ -147,7 +147,7 @@ const struct option option_table[] = {
 	.maximum = GIB, .is_live = true, .initial = 16 * MIB),
     OPTION("depot_shards", COUNT, MAGAZINE_DEPOT_SHARDS,
 	"number of shards of each depot", .minimum = 1,
-	.maximum = MAGAZINE_SHARDS_MAX, .initial_text = "one for every 8 CPUs"),
+	.maximum = MAGAZINE_SHARDS_MAX, .initial_text = "one for every 4 CPUs"),
     OPTION("hard_limit", SIZE, HEAP_LIMITS_HARD,
 	"memory of the heap above which requests fail", .takes_share = true,
 	.minimum = MIB, .maximum = SIZE_MAX, .is_live = true,

@@ -158,6 +158,45 @@ is_clean_word(size_t i, size_t end)
 	return word == 0 || word == ALL_BYTES(STATE_AWAY);
 }
 
+/* The bits of the bytes from from on, up to to, of a word in memory. */
+static inline uint64_t
+byte_mask(size_t from, size_t to)
+{
+	uint64_t all = ~(uint64_t)0;
+	size_t others = 64 - 8 * (to - from);
+
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		   ? all >> others << 8 * from
+		   : all << others >> 8 * from;
+}
+
+/*
+ * Clear the states of allocated units from i on, up to end, that are in one
+ * word, if all of them are clean or dirty.  Adds the number of those that were
+ * dirty.  Returns the first unit behind them, or i if a state is another one.
+ */
+static inline size_t
+word_clear(size_t i, size_t end, size_t *nwere)
+{
+	size_t from = i % 8, to = heap_min(end - (i - from), 8);
+	uint64_t *word = word_of(i - from), was = load_acquire(word);
+	uint64_t ours = byte_mask(from, to), dirty;
+
+	do {
+		dirty = was & ours;
+		/* The high bit of each byte from STATE_AWAY on. */
+		if (unlikely(((dirty | (dirty + ALL_BYTES(128 - STATE_AWAY))) &
+				 ALL_BYTES(128)) != 0))
+			return i;
+	} while (
+	    dirty != 0 && !__atomic_compare_exchange_n(word, &was, was & ~ours,
+			      true, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE));
+	/* 1 for each byte that is not 0. */
+	dirty = ((dirty + ALL_BYTES(127)) & ALL_BYTES(128)) >> 7;
+	*nwere += ALL_BYTES(dirty) >> 56;
+	return i - from + to;
+}
+
 /*
  * Wait until a unit is not being purged, and return its state then.  Returns
  * STATE_PURGING if it still is.
@@ -179,28 +218,6 @@ purge_await(const uint8_t *state)
 		if (os_now_ns() - from >= PROGRAM_WAIT_NS)
 			store_relaxed(&purge_is_stuck, true);
 	}
-}
-
-/*
- * Clear the state of an allocated unit, and return the earlier state.  It is
- * left alone if that is STATE_AWAY or STATE_PURGING.
- */
-static uint8_t
-unit_state_clear(uint8_t *state)
-{
-	uint8_t was = load_acquire(state);
-
-	while (unlikely(!is_clean(was))) {
-		if (was == STATE_PURGING) {
-			was = purge_await(state);
-			if (was == STATE_PURGING)
-				break;
-		} else if (__atomic_compare_exchange_n(state, &was, 0, false,
-			       __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-			break;
-		}
-	}
-	return was;
 }
 
 /* The first unit up to end whose state, and all above, need not be read. */
@@ -306,12 +323,17 @@ units_clear(size_t i, size_t end, size_t *nwere)
 	}
 	end = heap_min(end, align_down(i, GROUP_UNITS) + GROUP_UNITS);
 	while (i < end) {
-		uint8_t was = unit_state_clear(&states[i]);
-		size_t n = was == STATE_AWAY ? units_commit(i, end) : 1;
+		size_t behind = word_clear(i, end, nwere), n;
 
-		if (unlikely(n == 0 || was == STATE_PURGING))
+		if (unlikely(behind == i))
+			behind = word_clear(i, i + 1, nwere);
+		if (likely(behind != i)) {
+			i = behind;
+			continue;
+		}
+		n = units_commit(i, end);
+		if (n == 0 && purge_await(&states[i]) >= STATE_AWAY)
 			break;
-		*nwere += !is_clean(was);
 		i += n;
 	}
 	return i;
@@ -394,6 +416,9 @@ heap_states_mark(void *at, size_t bytes)
 		if (is_group(i, first + n)) {
 			store_release(&states[i], STATE_WHOLE | epoch);
 			i += GROUP_UNITS;
+		} else if (is_word(i, first + n)) {
+			store_release(word_of(i), ALL_BYTES(epoch));
+			i += 8;
 		} else {
 			store_release(&states[i++], epoch);
 		}

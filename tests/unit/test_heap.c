@@ -652,6 +652,44 @@ START_TEST(a_large_dirty_block_is_allocated_and_purged_in_parts)
 }
 END_TEST
 
+/*
+ * Blocks of each length begin at each place in a word of states, where the
+ * units from dirty on are dirty, and the others clean.  The states of the
+ * neighbours stay.
+ */
+START_TEST(blocks_begin_and_end_anywhere_in_a_word_of_states)
+{
+	const size_t n = 48;
+	bool zeroed;
+	char *at = heap_alloc(n * UNIT, UNIT, &zeroed), *part;
+
+	ck_assert_ptr_nonnull(at);
+	heap_free(at, n * UNIT);
+	for (size_t i = 0; i < 8 * 20 * 4; i++) {
+		size_t from = i % 8, len = i / 8 % 20 + 1, dirty = i / 160 * 8;
+
+		heap_purge(0, SIZE_MAX);
+		ck_assert_ptr_eq(heap_alloc(n * UNIT, UNIT, &zeroed), at);
+		ck_assert(zeroed);
+		heap_free(at, n * UNIT);
+		ck_assert_uint_eq(heap_purge(0, dirty * UNIT), dirty * UNIT);
+		ck_assert_uint_eq(heap_dirty(), (n - dirty) * UNIT);
+		if (from != 0)
+			ck_assert_ptr_eq(
+			    heap_alloc(from * UNIT, UNIT, &zeroed), at);
+		part = heap_alloc(len * UNIT, UNIT, &zeroed);
+		ck_assert_ptr_eq(part, at + from * UNIT);
+		ck_assert_int_eq(zeroed, from + len <= dirty);
+		size_t end = from + len > dirty ? from + len : dirty;
+		ck_assert_uint_eq(heap_dirty(), (n - end) * UNIT);
+		heap_free(part, len * UNIT);
+		ck_assert_uint_eq(heap_dirty(), (n - end + len) * UNIT);
+		if (from != 0)
+			heap_free(at, from * UNIT);
+	}
+}
+END_TEST
+
 static uint32_t stop; /* [atomic] */
 static size_t nwrong; /* [atomic] */
 
@@ -1139,6 +1177,8 @@ heap_suite(void)
 #endif
 	tcase_add_test(
 	    tcase, a_large_dirty_block_is_allocated_and_purged_in_parts);
+	tcase_add_test(
+	    tcase, blocks_begin_and_end_anywhere_in_a_word_of_states);
 	tcase_add_loop_test(tcase, purges_and_allocations_do_not_meet, 0, 4);
 	tcase_add_loop_test(
 	    tcase, free_windows_are_not_charged_and_may_be_refused, 0, 2);

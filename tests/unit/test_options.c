@@ -644,7 +644,7 @@ START_TEST(the_report_has_the_options_that_differ_from_their_defaults)
 	ck_assert_str_eq(child_writes(report_changes),
 	    "umem: UMEM_OPTIONS: depot_bytes=4m (default 16m)\n"
 	    "umem: UMEM_OPTIONS: depot_shards=3"
-	    " (default one for every 8 CPUs)\n"
+	    " (default one for every 4 CPUs)\n"
 	    "umem: UMEM_OPTIONS: mode=locked (default rseq)\n"
 	    "umem: UMEM_OPTIONS: nomagazines\n"
 	    "umem: UMEM_OPTIONS: reap_interval=2 (default 0.25)\n"

@@ -50,7 +50,7 @@ own_shard(void)
 	return cpu_now() / layer.shard_cpus % layer.nshards;
 }
 
-START_TEST(a_shard_is_for_at_most_8_cpus)
+START_TEST(a_shard_is_for_at_most_4_cpus)
 {
 	size_t used;
 
@@ -58,12 +58,12 @@ START_TEST(a_shard_is_for_at_most_8_cpus)
 		return;
 	for (unsigned ncpus = 1; ncpus <= 512; ncpus++) {
 		restart(0, ncpus);
-		ck_assert_uint_eq(layer.nshards, (ncpus + 7) / 8);
-		ck_assert_uint_le(layer.shard_cpus, 8);
+		ck_assert_uint_eq(layer.nshards, (ncpus + 3) / 4);
+		ck_assert_uint_le(layer.shard_cpus, 4);
 		/* Only the CPUs with the lowest numbers use the first shard. */
 		ck_assert_uint_lt(
 		    (ncpus - 1) / layer.shard_cpus, layer.nshards);
-		ck_assert_int_eq(layer.more == NULL, ncpus <= 8);
+		ck_assert_int_eq(layer.more == NULL, ncpus <= 4);
 		for (unsigned i = 0; i < layer.nshards; i++)
 			ck_assert_uint_eq(
 			    (uintptr_t)magazine_shard(&layer, i) % CACHE_LINE,
@@ -387,12 +387,12 @@ START_TEST(every_shard_is_counted_updated_and_emptied)
 		}
 		ck_assert_uint_eq(magazine_rounds(&layer), 6);
 		ck_assert_uint_eq(count_moved(), 12);
-		ck_assert_uint_eq(
-		    magazine_rounds_estimate(&layer), 6 * layer.rounds);
+		ck_assert_uint_eq(magazine_rounds_estimate(&layer, cpu_now()),
+		    6 * layer.rounds);
 		if (how == 0) {
 			ck_assert(magazine_drain(&layer, &chain));
 		} else if (how == 1) {
-			magazine_take_own(&layer, &chain);
+			magazine_empty_depot(&layer, &chain);
 		} else {
 			magazine_update(&layer, &chain);
 			ck_assert_ptr_null(chain);
@@ -404,7 +404,8 @@ START_TEST(every_shard_is_counted_updated_and_emptied)
 		ck_assert_uint_eq(n, 12);
 		ck_assert_uint_eq(flush(chain), 6);
 		ck_assert_uint_eq(magazine_rounds(&layer), 0);
-		ck_assert_uint_eq(magazine_rounds_estimate(&layer), 0);
+		ck_assert_uint_eq(
+		    magazine_rounds_estimate(&layer, cpu_now()), 0);
 	}
 }
 END_TEST
@@ -416,7 +417,7 @@ shards_suite(void)
 	TCase *tcase = tcase_create("shards");
 
 	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, a_shard_is_for_at_most_8_cpus);
+	tcase_add_test(tcase, a_shard_is_for_at_most_4_cpus);
 	tcase_add_loop_test(
 	    tcase, without_memory_for_shards_there_is_one, 0, 3);
 	tcase_add_test(tcase, shards_divide_the_room_to_the_magazine);

@@ -182,20 +182,30 @@ entry_of(unsigned class, size_t unit, size_t past)
 	       (uint32_t)(past - at);
 }
 
-/* The entry for a unit of a slab, which begins start bytes into the span. */
+/*
+ * The entry for a unit of a slab in which a chunk starts next bytes behind the
+ * start of the unit.
+ */
 static uint64_t
-entry_of_unit(
-    size_t unit, size_t start, unsigned class, size_t chunk, size_t first)
+entry_of_unit(size_t unit, size_t next, unsigned class, size_t chunk)
 {
-	size_t past = start >= first ? (start - first) % chunk
-				     : chunk - (first - start) % chunk;
-	size_t next = past == 0 ? 0 : chunk - past;
+	size_t past = next == 0 ? 0 : chunk - next;
 
-	if (class == 0 || next >= HEAP_UNIT)
-		return 0;
 	if (chunk >= HEAP_UNIT)
 		past = HEAP_UNIT - next;
 	return entry_of(class, unit, past);
+}
+
+/*
+ * The bytes from the start of a unit to the next start of a chunk, where they
+ * are next in the unit before.
+ */
+static size_t
+next_start(size_t next, size_t chunk)
+{
+	if (next >= HEAP_UNIT)
+		return next - HEAP_UNIT;
+	return chunk - 1 - (HEAP_UNIT - next - 1) % chunk;
 }
 
 void
@@ -208,14 +218,16 @@ page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
 	umem_assert(((uintptr_t)slab & 1) == 0); /* 1: a large block */
 
 	size_t unit = page_map_unit(span);
-	size_t n = bytes >> HEAP_UNIT_SHIFT;
+	size_t end = unit + (bytes >> HEAP_UNIT_SHIFT), next = first % chunk;
 
-	for (size_t i = 0; i < n; i++) {
-		umem_assert(page_map.owner[unit + i] == NULL);
-		store_release(&page_map.owner[unit + i], slab);
-		store_release(&page_map.entry[unit + i],
-		    entry_of_unit(
-			unit + i, i << HEAP_UNIT_SHIFT, class, chunk, first));
+	for (; unit < end; unit++) {
+		umem_assert(page_map.owner[unit] == NULL);
+		store_release(&page_map.owner[unit], slab);
+		/* The entry of a unit that is not in use is 0. */
+		if (next < HEAP_UNIT && class != 0)
+			store_release(&page_map.entry[unit],
+			    entry_of_unit(unit, next, class, chunk));
+		next = next_start(next, chunk);
 	}
 }
 

@@ -50,74 +50,10 @@ slabs_take_one(struct umem_cache *cache, unsigned want)
 	return chunk;
 }
 
-/* Does this CPU cache more of all large classes than the target? */
 static bool
-large_classes_exceed_target(unsigned first)
+is_large_class(const struct umem_cache *cache)
 {
-	size_t bytes = 0;
-
-	for (unsigned c = first; c <= size_classes.n; c++) {
-		struct umem_cache *cache = class_cache_if_made(c);
-
-		if (cache != NULL && cache->has_magazines)
-			bytes += magazine_rounds_estimate(&cache->mag) *
-				 size_classes.bytes[c];
-	}
-	return bytes > idle_target(heap_committed());
-}
-
-/*
- * Flushes the large classes when one of them is empty and together they cache
- * too much, so that their slabs can be merged for the request.  This avoids new
- * memory, which costs a page fault for each page.  Objects that were idle while
- * the heap grew have been flushed before (cache_reclaim_idle()): lists and
- * tables that grow leave one object of each size behind.
- */
-static void
-flush_large_classes(void)
-{
-	unsigned first = size_class_of(LARGE_CLASS_MIN);
-
-	if (!large_classes_exceed_target(first))
-		return;
-	for (unsigned c = first; c <= size_classes.n; c++) {
-		struct umem_cache *cache = class_cache_if_made(c);
-		struct magazine *chain;
-
-		if (cache == NULL || !cache->has_magazines ||
-		    magazine_rounds_estimate(&cache->mag) == 0)
-			continue;
-		magazine_take_own(&cache->mag, &chain);
-		cache_flush(cache, chain);
-		slab_reap(&cache->slabs, 0);
-	}
-}
-
-/*
- * A cache that constructs objects cannot fill a magazine before the slabs have
- * constructed objects.
- */
-static unsigned
-slabs_nready(struct umem_cache *cache, unsigned want)
-{
-	return !cache->slabs.constructs || slab_nready(&cache->slabs) != 0
-		   ? want
-		   : 0;
-}
-
-static unsigned
-slabs_take(struct umem_cache *cache, void **objects, unsigned n)
-{
-	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
-		flush_large_classes();
-	return slab_take(&cache->slabs, objects, n);
-}
-
-static unsigned
-slabs_take_bulk(struct umem_cache *cache, void **objects, unsigned n)
-{
-	n = slabs_nready(cache, n);
-	return n == 0 ? 0 : slabs_take(cache, objects, n);
+	return cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN;
 }
 
 static void
@@ -129,6 +65,83 @@ slabs_give(
 
 	if (unlikely(fault != SLAB_FINE))
 		misuse_slab(function, cache, bad, fault);
+}
+
+/* The bytes of a class that the CPU and the depot cache. */
+static size_t
+class_bytes_cached(unsigned class, unsigned cpu)
+{
+	struct umem_cache *cache = class_cache_if_made(class);
+
+	return cache == NULL || !cache->has_magazines
+		   ? 0
+		   : magazine_rounds_estimate(&cache->mag, cpu) *
+			 size_classes.bytes[class];
+}
+
+/*
+ * Flushes the large classes when one of them is empty and together they cache
+ * more than the target, so that their slabs can be merged for the request.
+ * This avoids new memory, which costs a page fault for each page.  Objects that
+ * were idle while the heap grew have been flushed before
+ * (cache_reclaim_idle()): lists and tables that grow leave one object of each
+ * size behind.
+ *
+ * Two objects move at once: a request for more would make magazines grow that
+ * hold two.
+ */
+static void
+flush_large_classes(void)
+{
+	unsigned first = size_class_of(LARGE_CLASS_MIN), cpu = cpu_now();
+	size_t bytes = 0, most = idle_target(heap_committed());
+
+	for (unsigned c = size_classes.n; c >= first && bytes <= most; c--)
+		bytes += class_bytes_cached(c, cpu);
+	if (bytes <= most)
+		return;
+	for (unsigned c = first; c <= size_classes.n; c++) {
+		struct umem_cache *cache = class_cache_if_made(c);
+		void *objects[2];
+		unsigned n;
+
+		if (class_bytes_cached(c, cpu) == 0)
+			continue;
+		while ((n = magazine_get_bulk(
+			    &cache->mag, objects, array_size(objects))) != 0)
+			slabs_give(cache, objects, n, cache_freed_by(cache));
+		slab_reap(&cache->slabs, 0);
+	}
+}
+
+/*
+ * A large class takes one object at a time: a second one would be memory that
+ * the program has not asked for.  A cache that constructs objects cannot fill a
+ * magazine before the slabs have constructed objects.
+ */
+static unsigned
+slabs_nready(struct umem_cache *cache, unsigned want)
+{
+	if (is_large_class(cache))
+		return 1;
+	return !cache->slabs.constructs || slab_nready(&cache->slabs) != 0
+		   ? want
+		   : 0;
+}
+
+static unsigned
+slabs_take(struct umem_cache *cache, void **objects, unsigned n)
+{
+	if (is_large_class(cache))
+		flush_large_classes();
+	return slab_take(&cache->slabs, objects, n);
+}
+
+static unsigned
+slabs_take_bulk(struct umem_cache *cache, void **objects, unsigned n)
+{
+	n = slabs_nready(cache, n);
+	return n == 0 ? 0 : slabs_take(cache, objects, n);
 }
 
 static void
