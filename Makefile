@@ -384,7 +384,7 @@ bench: all $(BENCHES)
 	@tests/bench/run.sh $B
 
 bench-scale: all $(BENCHES)
-	@tests/bench/run.sh $B --scaling
+	@tests/bench/run.sh $B $(if $(BUNDLE),--bundle '$(BUNDLE)',--scaling)
 
 peers: | $(NEEDS)
 	@tools/build/peers.sh build/peers

@@ -148,7 +148,10 @@ def scaling(ncpus):
     """Programs of bench-scale; their figures end in the number of threads."""
     counts = [str(n) for n in thread_counts(ncpus)]
     pairs = [n for n in counts if 2 * int(n) <= 2 * ncpus]
-    return [
+    patterns = [Program(name, "patterns", [name, *counts], seconds=600)
+                for name in ("private", "burst", "burst4k", "sizes", "large",
+                             "huge", "shared", "spawn")]
+    return patterns + [
         Program("threads", args=counts, seconds=600),
         Program("larson", args=counts, seconds=600),
         Program("xmalloc", args=["mixed", *counts], seconds=600),

@@ -46,8 +46,9 @@ Environment:
     PEERS="PEER ..."   names to compare with, instead of all that there are;
                        each NAME=PATH adds another library
     ROUNDS=N, SCALE=X  instead of the defaults
-    LIMIT=N            seconds it may take (7200; 280 if QUICK); measurements
-                       missing then, or after an interrupt, are left out
+    LIMIT=N            seconds it may take (7200; 280 if QUICK, 460 with
+                       --scaling); measurements missing then, or after an
+                       interrupt, are left out
 
 Exits 1 if a program failed under our allocator, 2 if it cannot run at all.
 """
@@ -82,6 +83,7 @@ from allocators import LIBC, OURS, say  # noqa: E402
 PEERS_FOLDER = os.path.join(HERE, "../../build/peers")
 MOST_SECONDS = 7200
 QUICK_SECONDS = 280
+SCALING_SECONDS = 460
 
 # Memory that is kept at hand between the runs, at most.
 HOLD_MAX_MIB = 1024
@@ -244,14 +246,16 @@ class Bench:
         self.build = build
         self.scaling = scaling
         self.quick = os.environ.get("QUICK", "") not in ("", "0")
-        self.rounds = int(os.environ.get("ROUNDS", 2 if self.quick else 3))
+        self.rounds = int(os.environ.get(
+            "ROUNDS", 2 if self.quick or scaling else 3))
         # Of the work of real programs.
         self.part = 0.25 if self.quick else 1
         self.inputs = f"{build}/bench/inputs"
         self.scale = float(
-            os.environ.get("SCALE", 0.15 if self.quick else 0.7))
+            os.environ.get("SCALE", 0.15 if self.quick or scaling else 0.7))
         self.seconds = float(os.environ.get(
-            "LIMIT", QUICK_SECONDS if self.quick else MOST_SECONDS))
+            "LIMIT", QUICK_SECONDS if self.quick
+            else SCALING_SECONDS if scaling else MOST_SECONDS))
         self.only = re.compile(os.environ.get("ONLY", ""))
         self.allocators = allocators.find(
             build, os.environ.get("PEERS", "").split(), PEERS_FOLDER)
