@@ -295,7 +295,7 @@ link_urcu	:= -Iumem -lurcu-memb -lurcu-cds
 program	= $1 $2 $(PROGRAM_FLAGS) $(call header,cflags) -o $@ $< -pthread \
 	$(link_$(or $(call header,link),$(link),$(MUSL))) \
 	$(OUTSIDE:%=-L%/lib) $(call header,libs) \
-	-Wl,--as-needed -ldl -lm
+	-Wl,--as-needed -ldl -lm -lrt
 
 # FOLDERS names the folders of tests/programs that are built and run.
 FOLDERS	?= *

@@ -36,7 +36,8 @@
 #	account: no		tests/account.c does not check the statistics
 #				at its end
 #	not with: SANITIZER	left out of builds with SAN=SANITIZER; the word
-#				musl leaves it out of builds by musl-gcc.  Any
+#				musl leaves it out of builds by musl-gcc, the
+#				word qemu of runs with EMULATED=qemu.  Any
 #				number; text after the word is a comment
 #	run: NAME		the lines that follow are for this run alone.
 #				A program runs once for each such line, in each
@@ -57,6 +58,10 @@
 # "link", without the preload.  ThreadSanitizer cannot see into a restartable
 # sequence, nor the grace periods of liburcu: it runs the suites and programs
 # with threads, without "link: rcu", in the locked mode.
+#
+# EMULATED=qemu is for binaries of another architecture, which the kernel runs
+# by QEMU's user mode; see tools/build/others.sh.  There the library has the
+# locked mode only.
 #
 # TESTS is a list of words of "unit programs scripts", of which each names what
 # is run; all by default.
@@ -375,6 +380,7 @@ TEST_RUN=$$
 CC=${CC:-cc}
 CXX=${CXX:-c++}
 LIBC=${LIBC-}
+EMULATED=${EMULATED-}
 SAN=${SAN:-}
 TEST_TIME_FACTOR=${TEST_TIME_FACTOR:-1}
 [[ $TEST_TIME_FACTOR =~ ^[1-9][0-9]*$ ]] ||
@@ -432,8 +438,11 @@ has_threads() {
 
 # suits SOURCE RUN - may this program run in this build?
 suits() {
-	[ -z "$LIBC" ] || ! grep -Eq "^$LIBC( |\$)" <(header 'not with' "$1" "$2") ||
-	    return
+	local word
+
+	for word in $LIBC $EMULATED; do
+		! grep -Eq "^$word( |\$)" <(header 'not with' "$1" "$2") || return
+	done
 	# Programs in C, and with liburcu if the build has it for musl.
 	[ "$LIBC" != musl ] || [[ $1 != *.cc &&
 	    ($(header link "$1") != rcu || -d $B/outside/lib) ]] || return
@@ -453,7 +462,7 @@ add_program() {
 
 	suits "$1" "$2" || return
 	modes=$(last modes "$1" "$2")
-	[ "$SAN" != thread ] || modes=locked
+	[[ $SAN != thread && -z $EMULATED ]] || modes=locked
 	for mode in ${modes:-rseq locked}; do
 		[[ $MODE_WORDS = *" $mode "* ]] || fail "$1: no mode $mode"
 		# A blank at the end of a line would join it to the next one.

@@ -6,6 +6,8 @@
 #define VMEM_SYSCALL_GENERIC_H
 
 #include <errno.h>
+#include <linux/sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "vmem/os.h"
@@ -13,12 +15,21 @@
 /* No name: on some architectures the functions of the vDSO are not C's. */
 #define VDSO_CLOCK ""
 
+/* mmap() and clone() of s390x take their arguments in another way. */
 static inline long
 syscall6(long number, long a, long b, long c, long d, long e, long f)
 {
+	struct clone_args args = {.flags = (uint64_t)a};
 	int saved = errno;
-	long result = syscall(number, a, b, c, d, e, f);
+	long result;
 
+	if (number == SYS_mmap)
+		result =
+		    (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
+	else if (number == SYS_clone)
+		result = syscall(SYS_clone3, &args, sizeof(args));
+	else
+		result = syscall(number, a, b, c, d, e, f);
 	if (result == -1)
 		result = -errno;
 	errno = saved;

@@ -33,6 +33,16 @@ extern "C" {
 /* The library's, where the program runs on it; else NULL. */
 #pragma weak umem_mode
 
+/* glibc has mallinfo2() from 2.33 on. */
+#if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 33)
+struct mallinfo2 {
+	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks,
+	    uordblks, fordblks, keepcost;
+};
+struct mallinfo2 mallinfo2(void);
+#pragma weak mallinfo2
+#endif
+
 static inline void
 check_failed(const char *what, const char *file, int line)
 {

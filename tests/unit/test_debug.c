@@ -6,6 +6,7 @@
 
 #include "tests/unit/live.h"
 #include "tests/unit/child.h"
+#include "tests/unit/machine.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/error.h"
 #include "umem/options.h"
@@ -477,7 +478,6 @@ debug_suite(void)
 	tcase_add_test(tc, chunks_have_room_for_their_tags);
 	tcase_add_test(tc, patterns_and_tags_are_libumems);
 	tcase_add_test(tc, maxverify_limits_what_is_filled);
-	tcase_add_test(tc, records_tell_who_and_when);
 	tcase_add_test(tc, a_corrupt_buffer_is_never_used_again);
 	tcase_add_loop_test(
 	    tc, an_overrun_into_the_next_buffer_has_its_culprit, 0, 2);
@@ -488,6 +488,9 @@ debug_suite(void)
 	tcase_add_test(tc, untouchable_objects_are_not_touched);
 	tcase_add_test(tc, records_of_a_slab_may_exceed_4_gib);
 	tcase_add_test(tc, want_of_memory_leaves_all_whole);
+	if (machine_has_stacks()) {
+		tcase_add_test(tc, records_tell_who_and_when);
+	}
 	suite_add_tcase(suite, tc);
 	return suite;
 }

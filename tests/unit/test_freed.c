@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/time_limit.h"
+#include "tests/unit/machine.h"
 #include "umem/debug/freed.h"
 #include "umem/options.h"
 #include "vmem/meta.h"
@@ -72,7 +73,7 @@ START_TEST(the_record_of_a_free_outlives_the_memory)
 	ck_assert_uint_eq(audit->head.state, BUFCTL_FREE);
 	ck_assert_uint_eq(audit->head.size, 100);
 	ck_assert_uint_eq(audit->thread, os_thread_id());
-	ck_assert_uint_gt(audit->head.depth, 0);
+	ck_assert(audit->head.depth > 0 || !machine_has_stacks());
 	ck_assert_uint_gt(audit->timestamp, 0);
 	umem_cache_destroy(cache);
 }

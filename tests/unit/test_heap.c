@@ -20,6 +20,7 @@
 
 #include "tests/time_limit.h"
 #include "tests/unit/hooks.h"
+#include "tests/unit/machine.h"
 #include "tests/unit/step.h"
 #include "vmem/heap.h"
 #include "vmem/huge.h"
@@ -1151,7 +1152,6 @@ heap_suite(void)
 	tcase_add_test(tcase, blocks_are_aligned_writable_and_apart);
 	tcase_add_test(tcase, dirty_is_what_was_freed_and_not_purged);
 	tcase_add_test(tcase, a_purge_keeps_to_its_limit);
-	tcase_add_test(tcase, locked_pages_go_back_by_force);
 	tcase_add_test(tcase, a_locked_unit_does_not_keep_its_neighbours);
 	tcase_add_test(tcase, a_forbidden_purge_is_made_by_force);
 	tcase_add_loop_test(
@@ -1171,7 +1171,6 @@ heap_suite(void)
 	tcase_add_test(tcase, a_mapping_in_the_way_is_gone_around);
 	tcase_add_test(tcase, several_mappings_in_the_way_are_gone_around);
 	tcase_add_loop_test(tcase, a_refusal_at_a_hole_is_no_memory, 0, 32);
-	tcase_add_test(tcase, a_foreign_unit_where_commit_is_refused_for_long);
 #if !defined(UMEM_DEBUG) && !defined(__SANITIZE_THREAD__)
 	tcase_add_test(tcase, a_block_of_gigabytes_takes_few_instructions);
 #endif
@@ -1185,12 +1184,20 @@ heap_suite(void)
 	tcase_add_loop_test(tcase, a_span_is_had_only_after_its_purge, 0, 2);
 	tcase_add_test(tcase, committed_grows_only_with_need);
 	tcase_add_test(tcase, what_cannot_be_had_is_null);
-	tcase_add_test(tcase, under_rlimit_as_memory_ends_and_comes_back);
-	tcase_add_test(
-	    tcase, only_growth_of_a_large_heap_by_small_blocks_is_huge);
-	tcase_add_test(tcase, all_growth_is_huge_if_the_option_demands_it);
-	tcase_add_test(tcase, foreign_mappings_in_the_heap_keep_their_advice);
 	tcase_add_test(tcase, the_public_arena_gives_whole_writable_pages);
+	if (!machine_is_emulated()) {
+		tcase_add_test(tcase, locked_pages_go_back_by_force);
+		tcase_add_test(
+		    tcase, a_foreign_unit_where_commit_is_refused_for_long);
+		tcase_add_test(
+		    tcase, under_rlimit_as_memory_ends_and_comes_back);
+		tcase_add_test(
+		    tcase, all_growth_is_huge_if_the_option_demands_it);
+		tcase_add_test(
+		    tcase, foreign_mappings_in_the_heap_keep_their_advice);
+		tcase_add_test(
+		    tcase, only_growth_of_a_large_heap_by_small_blocks_is_huge);
+	}
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
+#include "tests/unit/machine.h"
 #include "umem/base/page_map.h"
 #include "umem/base/ready.h"
 #include "umem/base/large.h"
@@ -53,7 +54,8 @@ check_line(void (*f)(void), const char *who, const char *text)
 	ck_assert_msg(strncmp(said, expected, strlen(expected)) == 0,
 	    "%s instead of %s", said, expected);
 	ck_assert_ptr_nonnull(strstr(said, "\numem: in unit, process "));
-	ck_assert_ptr_nonnull(strstr(said, "\numem:     unit`main+0x"));
+	ck_assert(strstr(said, "\numem:     unit`main+0x") != NULL ||
+		  !machine_has_stacks());
 	ck_assert_ptr_nonnull(strstr(said, "\numem: umem crash CORE prints"));
 	ck_assert(child_aborted());
 }

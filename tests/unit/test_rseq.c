@@ -1193,6 +1193,12 @@ rseq_suite(void)
 
 	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_set_timeout(tcase, 60);
+	suite_add_tcase(suite, tcase);
+	tcase_add_loop_test(tcase, a_mode_asked_for_is_had_or_none, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_kernel_that_aborts_no_preempted_section_is_avoided, 0, 8);
+	if (!RSEQ_HAS_SECTIONS)
+		return suite;
 	tcase_add_test(tcase, a_pop_interrupted_anywhere_happens_once);
 	tcase_add_test(tcase, a_push_interrupted_anywhere_happens_once);
 	tcase_add_test(
@@ -1221,12 +1227,8 @@ rseq_suite(void)
 	tcase_add_test(tcase, a_push_of_one_of_the_two_newest_misses);
 	tcase_add_test(tcase, a_claim_for_another_cpu_misses);
 	tcase_add_test(tcase, every_descriptor_is_what_the_kernel_asks_for);
-	tcase_add_loop_test(tcase, a_mode_asked_for_is_had_or_none, 0, 3);
-	tcase_add_loop_test(
-	    tcase, a_kernel_that_aborts_no_preempted_section_is_avoided, 0, 8);
 	tcase_add_loop_test(tcase, a_thread_stops_and_resumes, 0, 2);
 	tcase_add_loop_test(tcase, an_area_is_held_for_one_thread, 0, 2);
 	tcase_add_loop_test(tcase, a_thread_that_never_missed_stops_too, 0, 2);
-	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "tests/unit/machine.h"
 #include "tests/unit/suites.h"
 #include "tests/unit/stay.h"
 #include "umem/base/ready.h"
@@ -201,9 +202,11 @@ snapshot_suite(void)
 	    snapshot, a_request_of_a_command_that_has_ended_is_dropped);
 	tcase_add_test(snapshot, a_confined_process_makes_no_copy);
 	tcase_add_test(
-	    snapshot, a_copy_that_nobody_traces_ends_and_wait_does_not_see_it);
-	tcase_add_test(
 	    snapshot, of_several_threads_the_one_that_waits_is_named);
+	if (!machine_is_emulated()) {
+		tcase_add_test(snapshot,
+		    a_copy_that_nobody_traces_ends_and_wait_does_not_see_it);
+	}
 	suite_add_tcase(suite, snapshot);
 	return suite;
 }

@@ -10,7 +10,7 @@
 #include <ucontext.h>
 
 #include "tests/unit/child.h"
-#include "umem/debug/code.h"
+#include "tests/unit/machine.h"
 #include "umem/debug/stack.h"
 #include "umem/debug/symbol.h"
 #include "vmem/os.h"
@@ -438,8 +438,7 @@ stack_suite(void)
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(suite, tc);
 	tcase_add_test(tc, the_thread_is_the_kernels);
-	/* Stacks of other architectures have no frames; see code.h. */
-	if (REG_FP > UINT32_MAX)
+	if (!machine_has_stacks())
 		return suite;
 	tcase_add_test(tc, each_frame_is_found_in_order);
 	tcase_add_test(tc, no_more_than_asked_for);

@@ -26,12 +26,6 @@
 
 #include "umem/base/checker.h"
 
-/* valgrind does not know the architecture: its macros use no argument. */
-#ifdef NVALGRIND
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
-#endif
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define BUILT_WITH_SANITIZER true
 #else

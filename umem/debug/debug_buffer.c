@@ -169,7 +169,7 @@ redzone_find_change(
 			if (byte[i] != PATTERN_END)
 				return i;
 	for (size_t i = 0; tag != NULL && i < sizeof(redzone); i++)
-		if (byte[tag_offset + i] != (unsigned char)(redzone >> 8 * i))
+		if (byte[tag_offset + i] != ((unsigned char *)&redzone)[i])
 			return tag_offset + i;
 	return SIZE_MAX;
 }

@@ -7,7 +7,8 @@
 
 #include "vmem/base.h"
 
-/* Register numbers that no unwind table has. */
+/* Register numbers that no unwind table has.  riscv64's libc has a REG_SP. */
+#undef REG_SP
 #define REG_FP   ((uint64_t)1 << 32)
 #define REG_SP   (REG_FP + 1)
 #define REG_LINK (REG_FP + 2)

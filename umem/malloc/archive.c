@@ -18,18 +18,17 @@
 extern clone_func __clone __attribute__((weak));
 /* glibc has the flag, musl does not. */
 #ifdef RTLD_DEEPBIND
-#define CREATE __pthread_create_2_1
+extern create_func create __asm__("__pthread_create_2_1") __attribute__((weak));
 #else
-#define CREATE __pthread_create
+extern create_func create __asm__("__pthread_create") __attribute__((weak));
 #endif
-extern create_func CREATE __attribute__((weak));
 
 /* std::get_new_handler() and std::__throw_bad_alloc(). */
 extern void (*_ZSt15get_new_handlerv(void))(void) __attribute__((weak));
 extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 
 const struct archive_next archive_next = {.clone = __clone,
-    .create = CREATE,
+    .create = create,
     .fork = fork,
     .get_new_handler = _ZSt15get_new_handlerv,
     .throw_bad_alloc = _ZSt17__throw_bad_allocv,

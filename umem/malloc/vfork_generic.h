@@ -17,12 +17,7 @@ vfork(void)
 	return vfork_by_fork();
 }
 
-pid_t __vfork(void);
-
-public pid_t
-__vfork(void)
-{
-	return vfork_by_fork();
-}
+/* gcc warns of an alias with fewer attributes than libc's vfork() has. */
+__asm__(".globl __vfork\n\t.set __vfork, vfork");
 
 #endif

@@ -23,6 +23,7 @@
  * test stderr: ^freed$
  * test run: free_twice
  * test args: free_twice
+ * test not with: qemu runs architectures without stacks
  * test env: UMEM_OPTIONS=sample=1
  * test signal: 6
  * test stderr: ^umem: free\(0x[0-9a-f]+\): block freed twice$

@@ -21,6 +21,7 @@
  * test run: sampled
  * test modes: default
  * test env: UMEM_OPTIONS=sample=100k
+ * test not with: qemu keeps the contents of moved pages
  * test run: limited
  * test modes: default
  * test env: UMEM_OPTIONS=soft_limit=100m

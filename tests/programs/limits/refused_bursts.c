@@ -5,6 +5,7 @@
  * allocation succeeds.
  *
  * test no stderr: .
+ * test not with: qemu has no ptrace()
  */
 #include <elf.h>
 #include <malloc.h>

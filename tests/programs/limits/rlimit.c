@@ -4,6 +4,7 @@
  * the program has freed memory it can allocate it again in blocks of the same
  * size; with the argument "reuse", also in blocks of other sizes.
  *
+ * test not with: qemu has no limits
  * test run: one_size
  * test run: reuse
  * test args: reuse

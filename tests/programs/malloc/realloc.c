@@ -3,6 +3,7 @@
  *
  * test run: content
  * test args: content
+ * test not with: qemu keeps the contents of moved pages
  * test run: memory
  * test args: memory
  * test modes: rseq locked own
