@@ -25,6 +25,8 @@ command -v dh >/dev/null || missing+=(debhelper)
 [ ${#missing[@]} -eq 0 ] ||
     fail "missing: ${missing[*]}. 'apt-get install ${missing[*]}' installs them."
 
+mkdir -p "$1"
+folder=$(readlink -f "$1")
 tree=$(readlink -f "$0")
 tree=${tree%/*/*/*}
 cd "$tree"
@@ -36,12 +38,11 @@ else
 	SOURCE_DATE_EPOCH=$(stat -c %Y umem/umem.h)
 fi
 export SOURCE_DATE_EPOCH
-mkdir -p "$1"
-folder=$(readlink -f "$1")
 copy=$folder/umem-$version
 rm -rf "$copy"
 mkdir "$copy"
-tar -c --exclude=./build --exclude='./build-*' --exclude=./.git --exclude=./tools/rust/target . |
+tar -c --exclude=./build --exclude='./build-*' --exclude=./.git \
+    --exclude=./tools/rust/target --exclude="${folder/#"$tree"/.}" . |
     tar -x -C "$copy"
 cp -r tools/packaging/debian "$copy"
 cd "$copy/debian"
