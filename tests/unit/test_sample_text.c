@@ -161,8 +161,8 @@ is_mapped(const char *mappings, uintptr_t address)
 		if (sscanf(at, "%lx-%lx %*c%*c%c%*c %*x %*x:%*x %*u %499s",
 			&start, &end, &may, path) == 4 &&
 		    address >= start && address < end)
-			return may == 'x' &&
-			       strcmp(basename(path),
+			return may == 'x' && strrchr(path, '/') != NULL &&
+			       strcmp(strrchr(path, '/') + 1,
 				   program_invocation_short_name) == 0;
 	return false;
 }

@@ -32,6 +32,8 @@
 #			of a build by musl-gcc and the functions of APKBUILD;
 #			without Debian's sources (see musl_libraries.sh), only
 #			programs without liburcu
+#	zig		the same by zig cc, which has Alpine's musl, and some
+#			tests of aarch64; see zig.sh
 #	warnings	a build without tests by gcc 14 and clang 19, which may
 #			warn of nothing, like the row "release" by this
 #			machine's compiler; see warnings.sh
@@ -43,7 +45,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-ROWS='lint release undefined debug address thread clang lto links musl warnings aarch64'
+ROWS='lint release undefined debug address thread clang lto links musl zig warnings aarch64'
 FOLDERS='cxx malloc objects rcu threads'
 passed=0 failed=0 skipped=0 status=0
 table=
@@ -66,6 +68,7 @@ run_row() {
 		CHOST=musl FOLDERS="$FOLDERS start" TESTS='unit programs' \
 		    sh -ec '. tools/packaging/APKBUILD; build; check'
 		;;
+	zig) FOLDERS="$FOLDERS start" tools/build/zig.sh build-zig ;;
 	warnings) tools/build/warnings.sh build/warnings ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
 	esac

@@ -38,4 +38,5 @@ library() {
 }
 
 library check libcheck.a --disable-subunit
+cp "$folder/check/check_stdint.h" "$folder/include" || exit
 library liburcu liburcu-memb.a
