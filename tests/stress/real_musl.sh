@@ -2,8 +2,9 @@
 # test timeout: 2400
 # Real programs that musl-gcc builds from Debian's sources: busybox, Lua, SQLite
 # and Redis with two threads for input and output.  Each runs with the library
-# preloaded, and linked statically with libumem_malloc.a.  The results are those
-# of a run without umem.
+# preloaded, and linked statically with libumem_malloc.a.  The results are
+# the same as without umem.
+set -u
 # shellcheck source=/dev/null
 . "$TOP/tests/programs/real/real.inc"
 # shellcheck source=tools/build/roots.sh
