@@ -6,8 +6,8 @@
 #define VMEM_SYSCALL_GENERIC_H
 
 #include <errno.h>
-#include <linux/sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "vmem/os.h"
@@ -19,7 +19,7 @@
 static inline long
 syscall6(long number, long a, long b, long c, long d, long e, long f)
 {
-	struct clone_args args = {.flags = (uint64_t)a};
+	uint64_t args[8] = {(uint64_t)a}; /* struct clone_args */
 	int saved = errno;
 	long result;
 
@@ -27,7 +27,7 @@ syscall6(long number, long a, long b, long c, long d, long e, long f)
 		result =
 		    (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
 	else if (number == SYS_clone)
-		result = syscall(SYS_clone3, &args, sizeof(args));
+		result = syscall(SYS_clone3, args, sizeof(args));
 	else
 		result = syscall(number, a, b, c, d, e, f);
 	if (result == -1)

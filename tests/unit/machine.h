@@ -18,8 +18,9 @@ machine_has_stacks(void)
 /*
  * QEMU emulates the processes, not a machine: there are no limits, no
  * ptrace(), no huge pages and no restartable sequences, clone() with CLONE_VM
- * is fork(), and pages of mremap() keep their contents whatever madvise()
- * says.  tests/run_tests.sh is told so by EMULATED=qemu.
+ * is fork(), and it knows nothing of moves of pages that leave the source
+ * mapped: the source keeps its contents, or is gone.  tests/run_tests.sh is
+ * told so by EMULATED=qemu.
  */
 static inline bool
 machine_is_emulated(void)

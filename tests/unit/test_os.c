@@ -598,8 +598,6 @@ os_suite(void)
 	tcase_add_test(tcase, zeros_read_as_zeros_and_take_no_writing);
 	tcase_add_loop_test(tcase, pages_move_and_leave_zeros, 0, 2);
 	tcase_add_test(tcase, a_refused_move_leaves_source_and_target);
-	tcase_add_loop_test(
-	    tcase, pages_move_without_a_move_that_may_lose_the_target, 0, 2);
 	tcase_add_test(tcase, the_nth_request_fails_and_no_other);
 	tcase_add_test(tcase, errno_is_left_alone);
 	tcase_add_test(tcase, time_goes_on_by_the_clock);
@@ -613,6 +611,8 @@ os_suite(void)
 	tcase_add_test(tcase, a_thread_is_named);
 	add_process_tests(tcase);
 	if (!machine_is_emulated()) {
+		tcase_add_loop_test(tcase,
+		    pages_move_without_a_move_that_may_lose_the_target, 0, 2);
 		tcase_add_test(tcase, figures_of_the_machine_are_right);
 		tcase_add_test(tcase, the_kernels_clock_is_found);
 		tcase_add_test(

@@ -1,6 +1,7 @@
 /*
  * A raw clone(), which runs no fork handler.
  *
+ * test not with: qemu makes threads and copies by clone(), nothing else
  * test run: copy
  * test args: copy
  * test run: shared

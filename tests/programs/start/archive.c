@@ -7,6 +7,7 @@
  * test cflags: -static
  * test modes: rseq own locked
  * test not with: address has a malloc of its own
+ * test not with: qemu makes threads and copies by clone(), nothing else
  * test not with: thread has a malloc of its own
  */
 #include <pthread.h>

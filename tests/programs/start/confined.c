@@ -4,6 +4,7 @@
  * it: before its first call, with one thread, with several, and with new
  * threads; after prctl(PR_SET_SECCOMP), and after seccomp() for all threads.
  *
+ * test not with: qemu has no seccomp filters
  * test not with: musl makes other system calls for new threads
  * test account: no
  * test modes: rseq own locked
