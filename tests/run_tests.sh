@@ -462,7 +462,10 @@ add_program() {
 
 	suits "$1" "$2" || return
 	modes=$(last modes "$1" "$2")
-	[[ $SAN != thread && -z $EMULATED ]] || modes=locked
+	if [ "$SAN" = thread ] ||
+	    [[ -n $EMULATED && " ${modes-} " != *" default "* ]]; then
+		modes=locked
+	fi
 	for mode in ${modes:-rseq locked}; do
 		[[ $MODE_WORDS = *" $mode "* ]] || fail "$1: no mode $mode"
 		# A blank at the end of a line would join it to the next one.

@@ -16,6 +16,7 @@
 #include "tests/unit/faults.h"
 #include "magazine/cpu_marks.h"
 #include "tests/unit/hooks.h"
+#include "tests/unit/machine.h"
 #include "umem/base/page_map.h"
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
@@ -1417,7 +1418,6 @@ sample_suite(void)
 	tcase_add_test(tc, samples_count_by_pages_in_the_memory_of_the_heap);
 	tcase_add_test(tc, a_sample_has_only_the_pages_that_it_needs);
 	tcase_add_loop_test(tc, a_guarded_block_has_an_end_for_good, 0, 3);
-	tcase_add_test(tc, a_second_free_is_told_with_both_stacks);
 	tcase_add_loop_test(
 	    tc, guarded_samples_are_bounded_and_come_back_late, 0, 3);
 	tcase_add_test(tc, a_freed_block_is_guarded_until_places_run_out);
@@ -1426,7 +1426,6 @@ sample_suite(void)
 	tcase_add_test(tc, too_many_samples_are_halved);
 	tcase_add_test(tc, with_mtbf_both_are_in_force);
 	tcase_add_test(tc, another_thread_may_free);
-	tcase_add_test(tc, on_and_off_while_threads_work);
 	tcase_add_test(tc, two_threads_that_set_the_interval_leave_it_chosen);
 	tcase_add_test(
 	    tc, the_span_that_a_sample_leaves_may_be_a_sample_at_once);
@@ -1435,9 +1434,15 @@ sample_suite(void)
 	tcase_add_loop_test(tc,
 	    any_allocation_notices_that_the_command_has_written, 0,
 	    array_size(getters));
-	tcase_add_test(tc, records_are_whole_while_threads_refill_them);
 	tcase_add_test(tc, a_child_has_the_samples_of_its_parent);
 	tcase_add_test(tc, there_is_none_where_blocks_are_debugged);
+	if (machine_has_stacks()) {
+		tcase_add_test(tc, a_second_free_is_told_with_both_stacks);
+	}
+	if (!machine_is_emulated()) {
+		tcase_add_test(tc, on_and_off_while_threads_work);
+		tcase_add_test(tc, records_are_whole_while_threads_refill_them);
+	}
 	suite_add_tcase(suite, tc);
 	return suite;
 }

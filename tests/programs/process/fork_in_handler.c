@@ -9,6 +9,7 @@
  * test modes: rseq own locked
  * test timeout: 60
  * test no stderr: .
+ * test not with: qemu takes minutes for the signals
  */
 #include <errno.h>
 #include <signal.h>

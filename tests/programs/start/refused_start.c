@@ -5,6 +5,7 @@
  * test account: no
  * test modes: rseq own locked
  * test no stderr: .
+ * test not with: qemu has no seccomp filters
  */
 #include <malloc.h>
 
