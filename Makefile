@@ -100,20 +100,21 @@ LIB_CFLAGS := -ftls-model=initial-exec -ffunction-sections -fno-lto
 # eh-frame-hdr: stacks need it, and Debian's musl-gcc does not ask for it.
 # nostartfiles: the files for constructors and destructors of C++ cost each
 # process four look-ups of symbols, and a page fault for an empty _fini().
-SO_FLAGS := -shared -Wl,--eh-frame-hdr -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
-	    $(if $(SAN),,-Wl,-z,defs)
+SO_FLAGS = -shared -Wl,--eh-frame-hdr -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
+	   $(if $(SAN),,-Wl,-z,defs) $(if $(IS_GNU_LD),$(GNU_FLAGS))
 # Every process of a preloaded tree loads the library: these flags give it fewer
 # symbols to look up and fewer mappings.
-SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,--dynamic-list=umem/preempted.list
+SHIM_FLAGS = -Wl,-Bsymbolic-functions -Wl,--dynamic-list=umem/preempted.list \
+	     $(if $(IS_GNU_LD),-Wl$(comma)-z$(comma)noseparate-code)
 
 # Only GNU ld reads the scripts.  The libraries of another linker are right, but
 # more of their pages are resident; its name for the library is crtbeginS.o's.
-LINKER	:= $(shell $(CC) $(LDFLAGS) -Wl,--version 2>/dev/null)
-ifeq ($(wordlist 1,2,$(LINKER)),GNU ld)
-SO_FLAGS   += -Wl,--sort-section=name -Wl,-T,umem/sections.ld \
-	      -Wl,-T,umem/often.ld $(if $(SAN),,-nostartfiles)
-SHIM_FLAGS += -Wl,-z,noseparate-code
-endif
+# The compiler may be one of the packages that make installs: it is asked when
+# a library is linked.
+IS_GNU_LD = $(findstring GNU ld,$(wordlist 1,2,$(shell \
+	    $(CC) $(LDFLAGS) -Wl$(comma)--version 2>/dev/null)))
+GNU_FLAGS := -Wl,--sort-section=name -Wl,-T,umem/sections.ld \
+	     -Wl,-T,umem/often.ld $(if $(SAN),,-nostartfiles)
 
 # umem/rcu/rcu.c is a library of its own, the only part that knows liburcu.
 RCU_O	:= $O/umem/rcu/rcu.o
@@ -133,7 +134,7 @@ URCU	:= $(if $(APART),$(shell echo '$(hash)include <urcu/flavor.h>' | \
 	   $(CC) $(filter-out -M%,$(CPPFLAGS)) -E - >/dev/null 2>&1 && echo yes),yes)
 RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 # The command knows the registers of two architectures.
-MACHINE	:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+MACHINE	:= $(or $(ARCH),$(shell uname -m))
 TOOLS	:= $(if $(filter-out x86_64 aarch64,$(MACHINE)),,$B/umem)
 # Names of code addresses come from elfutils and libiberty.
 TOOL_C	:= $(filter-out $(addprefix tools/inspect/symbols/,$(if $(APART),\
