@@ -242,6 +242,8 @@ INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$(BIN_O)/commands/run.o)
 TOOL_LIBS = $(if $(APART),,-ldw -lelf -liberty) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
+# clang 11 does not know "GCC unroll".
+$(TOOL_O) $(INSTALLED_O): override CFLAGS += -Wno-unknown-pragmas
 $(TOOLS): $(TOOL_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)

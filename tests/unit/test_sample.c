@@ -1427,8 +1427,6 @@ sample_suite(void)
 	tcase_add_test(tc, with_mtbf_both_are_in_force);
 	tcase_add_test(tc, another_thread_may_free);
 	tcase_add_test(tc, two_threads_that_set_the_interval_leave_it_chosen);
-	tcase_add_test(
-	    tc, the_span_that_a_sample_leaves_may_be_a_sample_at_once);
 	tcase_add_test(tc, a_mixture_of_words_serves_every_size_from_its_class);
 	tcase_add_test(tc, a_byte_is_counted_once);
 	tcase_add_loop_test(tc,
@@ -1440,6 +1438,8 @@ sample_suite(void)
 		tcase_add_test(tc, a_second_free_is_told_with_both_stacks);
 	}
 	if (!machine_is_emulated()) {
+		tcase_add_test(
+		    tc, the_span_that_a_sample_leaves_may_be_a_sample_at_once);
 		tcase_add_test(tc, on_and_off_while_threads_work);
 		tcase_add_test(tc, records_are_whole_while_threads_refill_them);
 	}
