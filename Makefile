@@ -7,7 +7,7 @@
 #
 # Targets: all (the default), test, unit-test, matrix, stress, fresh,
 # test-vm ROWS=, misuse, bench, bench-scale, peers, demo, lint, dist,
-# deb, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+# deb, portable, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
 # the build does install Debian's packages first
@@ -158,7 +158,7 @@ NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
 .PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale peers demo lint dist \
-	deb install uninstall clean FORCE packages requirements
+	deb portable install uninstall clean FORCE packages requirements
 
 # The address and the thread sanitizer have a malloc of their own, so these
 # variants have no shim.
@@ -414,6 +414,10 @@ dist:
 
 deb:
 	@tools/packaging/make_deb.sh $B/deb
+
+# One archive for every distribution.
+portable:
+	@env -u MAKEFLAGS -u MFLAGS tools/packaging/portable.sh $B/portable
 
 # Names of functions a page documents beside its own, as "section name page".
 MAN	:= $(wildcard man/*.[1-9])
