@@ -55,7 +55,7 @@ passed=0 failed=0 skipped=0
 
 # add PASSED FAILED SKIPPED
 add() {
-	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + ${3:-0}))
 }
 
 skip() {
@@ -132,7 +132,7 @@ variant() {
 	LINKS=yes CC=$cc CXX=$cxx tests/run_tests.sh "$build" unit programs -- \
 	    $SUITES $PROGRAMS >"$log" 2>/dev/null
 	sed '$d' "$log"
-	counts=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 0\4/p' "$log")
+	counts=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "$log")
 	# shellcheck disable=SC2086 # three numbers
 	add ${counts:-0 1 0}
 	echo "links.sh: $1: $(tail -n 1 "$log"), $((SECONDS - began)) s"

@@ -141,12 +141,12 @@ row() {
 		    start "$arch" "$tree/tests/run_tests.sh" \
 		    "$folder/out/$arch" unit "${folders[@]/#/programs/}" |
 		    tee "$folder/log"
-		counts=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 0\4/p' "$folder/log")
+		counts=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "$folder/log")
 	fi
 	# shellcheck disable=SC2086 # three numbers
 	set -- ${counts:-0 1 0}
-	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
-	echo "others.sh: $arch: $1 passed, $2 failed, $3 skipped, $((SECONDS - began)) s"
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + ${3:-0}))
+	echo "others.sh: $arch: $1 passed, $2 failed, ${3:-0} skipped, $((SECONDS - began)) s"
 }
 
 {

@@ -7,6 +7,7 @@
  *
  * test timeout: 120
  *
+ * test not with: qemu keeps the contents of moved pages
  * test run: plain
  * test modes: rseq locked own
  * test run: debugged
@@ -21,7 +22,6 @@
  * test run: sampled
  * test modes: default
  * test env: UMEM_OPTIONS=sample=100k
- * test not with: qemu keeps the contents of moved pages
  * test run: limited
  * test modes: default
  * test env: UMEM_OPTIONS=soft_limit=100m

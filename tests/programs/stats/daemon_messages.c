@@ -2,6 +2,7 @@
  * A daemon closes its standard descriptors and opens its data, which becomes
  * descriptor 2.  A second free ends it, and no message goes into the data.
  *
+ * test not with: qemu writes a line of its own when a signal ends a process
  * test run: no_log
  * test args: no_log
  * test run: log
