@@ -34,13 +34,15 @@ extern "C" {
 #pragma weak umem_mode
 
 /* glibc has mallinfo2() from 2.33 on. */
-#if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 33)
+#ifdef __GLIBC_PREREQ
+#if !__GLIBC_PREREQ(2, 33)
 struct mallinfo2 {
 	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks,
 	    uordblks, fordblks, keepcost;
 };
 struct mallinfo2 mallinfo2(void);
 #pragma weak mallinfo2
+#endif
 #endif
 
 static inline void

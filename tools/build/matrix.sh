@@ -28,10 +28,10 @@
 #	links		some tests of builds by other linkers and in other modes
 #			of the compilers, and a program that links
 #			libumem_malloc.a in each of them; see links.sh
-#	musl		the unit tests, and the programs in FOLDERS and start,
-#			of a build by musl-gcc and the functions of APKBUILD;
-#			without Debian's sources (see musl_libraries.sh), only
-#			programs without liburcu
+#	musl		the unit tests, and the programs in FOLDERS, limits,
+#			process and start, of a build by musl-gcc and the
+#			functions of APKBUILD; without Debian's sources (see
+#			musl_libraries.sh), only programs without liburcu
 #	zig		the same by zig cc, which has Alpine's musl, and some
 #			tests of aarch64; see zig.sh
 #	warnings	a build without tests by gcc 14 and clang 19, which may
@@ -65,7 +65,8 @@ run_row() {
 	links) tools/build/links.sh build/links ;;
 	musl)
 		tools/build/musl_libraries.sh build-musl/outside
-		CHOST=musl FOLDERS="$FOLDERS start" TESTS='unit programs' \
+		CHOST=musl FOLDERS="$FOLDERS limits process start" \
+		    TESTS='unit programs' \
 		    sh -ec '. tools/packaging/APKBUILD; build; check'
 		;;
 	zig) FOLDERS="$FOLDERS start" tools/build/zig.sh build-zig ;;

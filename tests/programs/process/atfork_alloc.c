@@ -1,6 +1,8 @@
 /*
  * A program's own fork handlers allocate, on both sides, whether they were
  * registered before the first malloc or after.
+ *
+ * test not with: musl calls no function of .preinit_array
  */
 #include "tests/programs/check.h"
 

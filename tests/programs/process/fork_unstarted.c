@@ -6,6 +6,7 @@
  * test account: no
  * test no stderr: .
  * test not with: undefined allocates before main()
+ * test not with: musl allocates before main()
  * test not with: qemu has no seccomp filters
  */
 #include "tests/programs/seccomp.h"

@@ -139,6 +139,8 @@ exec(void)
 		check(is_stamped(p, 1000, 1));
 		free(p);
 	}
+	/* The shell of another libc cannot load the library. */
+	check(unsetenv("LD_PRELOAD") == 0);
 	check(system("exit 3") == 3 << 8);
 	stop = true;
 	for (int i = 0; i < 3; i++)

@@ -10,6 +10,7 @@
  *
  * test modes: default
  * test not with: qemu has no restartable sequences
+ * test not with: musl registers no area itself
  */
 #include <sched.h>
 #include <signal.h>
