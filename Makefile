@@ -70,7 +70,7 @@ endif
 
 # A libc other than the system's.  The headers of the kernel and of valgrind
 # belong to no libc, but Debian's musl-gcc does not look where they are.
-MUSL	:= $(findstring musl,$(CC))
+MUSL	:= $(findstring musl,$(notdir $(CC)))
 # Check and liburcu for it, if tools/build/musl_libraries.sh has built them.
 OUTSIDE	:= $(if $(MUSL),$(patsubst %/lib/libcheck.a,%,$(wildcard \
 	   $B/outside/lib/libcheck.a)))
