@@ -40,5 +40,6 @@ DESCRIBE(DESCRIBED_IMAGE);
  * loader need not relocate them.
  */
 __asm__(".pushsection umem_early, \"aw\"\n\t"
-	".balign 8\n\t.quad description - ., described - .\n\t"
+	".balign 8\n\t"
+	".quad description - ., described - .\n\t"
 	".popsection");

@@ -174,6 +174,11 @@ byte_mask(size_t from, size_t to)
  * Clear the states of allocated units from i on, up to end, that are in one
  * word, if all of them are clean or dirty.  Adds the number of those that were
  * dirty.  Returns the first unit behind them, or i if a state is another one.
+ *
+ * A purge may mark one of these units meanwhile, and other threads may change
+ * the states of their own units in the word.  The compare-and-swap then fails,
+ * and the word is examined again.  If it succeeds, it writes to the other bytes
+ * what it has read, so no store is lost, and no unit of ours is being purged.
  */
 static inline size_t
 word_clear(size_t i, size_t end, size_t *nwere)

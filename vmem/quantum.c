@@ -81,9 +81,8 @@ quantum_create(vmem_t *arena, size_t qcache_max)
 
 		qcache->arena = arena;
 		qcache->size = arena->qcache_max + arena->quantum;
-		if (qcache->size == 0)
-			break;
-		qcache->cache = qcache_create(qcache);
+		qcache->cache =
+		    qcache->size == 0 ? NULL : qcache_create(qcache);
 		if (qcache->cache == NULL)
 			break;
 		arena->qcache_max = qcache->size;

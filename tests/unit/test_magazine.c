@@ -852,9 +852,20 @@ START_TEST(a_drain_that_is_refused_has_the_depots_only)
 }
 END_TEST
 
+/* Moves rounds of this CPU and the depot to the slab.  Returns how many. */
+static unsigned
+take_near(void)
+{
+	void *taken[128];
+	unsigned n = magazine_get_bulk(&layer, taken, 128);
+
+	slab_give(taken, n);
+	return n;
+}
+
 START_TEST(what_is_near_can_be_taken)
 {
-	void *held[300], *taken[2];
+	void *held[300];
 	unsigned n = 0, got;
 
 	if (!start(_i, 64, 0))
@@ -870,10 +881,12 @@ START_TEST(what_is_near_can_be_taken)
 	 */
 	size_t nrounds = magazine_rounds(&layer);
 	ck_assert_uint_gt(magazine_rounds_estimate(&layer, cpu_now()), 0);
-	while ((got = magazine_get_bulk(&layer, taken, 2)) != 0)
+	while ((got = take_near()) != 0)
 		n += got;
 	ck_assert_uint_eq(n, nrounds);
 	ck_assert_uint_eq(magazine_rounds(&layer), 0);
+	ck_assert_uint_eq(nslab, 300);
+	ck_assert_ptr_nonnull(get());
 }
 END_TEST
 
@@ -933,7 +946,7 @@ meddle(unsigned i)
 		magazine_drain(&layer, &chain);
 		break;
 	case 4:
-		magazine_empty_depot(&layer, &chain);
+		take_near();
 		break;
 	default:
 		magazine_update(&layer, &chain);

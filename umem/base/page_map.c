@@ -221,7 +221,8 @@ page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
 	size_t end = unit + (bytes >> HEAP_UNIT_SHIFT), next = first % chunk;
 
 	for (; unit < end; unit++) {
-		umem_assert(page_map.owner[unit] == NULL);
+		umem_assert(
+		    page_map.owner[unit] == NULL && page_map.entry[unit] == 0);
 		store_release(&page_map.owner[unit], slab);
 		/* The entry of a unit that is not in use is 0. */
 		if (next < HEAP_UNIT && class != 0)

@@ -67,6 +67,9 @@ slabs_give(
 		misuse_slab(function, cache, bad, fault);
 }
 
+/* The most objects of a class that one flush moves: 1 KiB of the stack. */
+#define FLUSHED 128
+
 /* The bytes of a class that the CPU and the depot cache. */
 static size_t
 class_bytes_cached(unsigned class, unsigned cpu)
@@ -86,9 +89,6 @@ class_bytes_cached(unsigned class, unsigned cpu)
  * were idle while the heap grew have been flushed before
  * (cache_reclaim_idle()): lists and tables that grow leave one object of each
  * size behind.
- *
- * Two objects move at once: a request for more would make magazines grow that
- * hold two.
  */
 static void
 flush_large_classes(void)
@@ -102,14 +102,12 @@ flush_large_classes(void)
 		return;
 	for (unsigned c = first; c <= size_classes.n; c++) {
 		struct umem_cache *cache = class_cache_if_made(c);
-		void *objects[2];
-		unsigned n;
+		void *objects[FLUSHED];
 
 		if (class_bytes_cached(c, cpu) == 0)
 			continue;
-		while ((n = magazine_get_bulk(
-			    &cache->mag, objects, array_size(objects))) != 0)
-			slabs_give(cache, objects, n, cache_freed_by(cache));
+		unsigned n = magazine_get_bulk(&cache->mag, objects, FLUSHED);
+		slabs_give(cache, objects, n, cache_freed_by(cache));
 		slab_reap(&cache->slabs, 0);
 	}
 }
