@@ -139,6 +139,23 @@ name_type(char (&text)[UMEM_CACHE_NAMELEN + 1]) noexcept
 	text[n] = '\0';
 }
 
+/*
+ * The exception of an object's constructor that a C function has called in this
+ * thread.  has_failed says whether the request that is under way has called it:
+ * with UMEM_RESERVE or UMEM_NOFAIL, a request may succeed nevertheless.
+ */
+inline thread_local std::exception_ptr failure;
+inline thread_local bool has_failed = false;
+
+/* Throws the exception of the object's constructor, or else that for errno. */
+[[noreturn]] inline void
+throw_failure(const char *function)
+{
+	if (std::exchange(has_failed, false))
+		std::rethrow_exception(std::exchange(failure, nullptr));
+	throw_errno(function);
+}
+
 /* Creates a cache; a name of nullptr is that of the type. */
 template <class T>
 umem_cache_t *
@@ -152,15 +169,13 @@ create_cache(const char *name, umem_cache_args args)
 	}
 	args.size = sizeof(T);
 	args.align = alignof(T);
+	has_failed = false;
 	umem_cache_t *cache = umem_cache_create_args(name, &args, sizeof(args));
 
 	if (cache == nullptr)
-		throw_errno("umem_cache_create");
+		throw_failure("umem_cache_create");
 	return cache;
 }
-
-/* The exception of a constructor that umem_cache_alloc() has called. */
-inline thread_local std::exception_ptr failure;
 
 /*
  * The cache of slab_allocator<T>, which lives until the process ends.  Its
@@ -202,7 +217,7 @@ template <class T> struct type_cache {
  * resource - a std::pmr::memory_resource on umem_alloc()
  *
  * It has no state: all resources are equal, and a block may be freed by any of
- * them.  Every alignment is allowed.  The time of a request does not depend on
+ * them; without RTTI, each is equal to itself only.  Every alignment is allowed.  The time of a request does not depend on
  * its size up to 8 MiB.
  */
 class resource : public std::pmr::memory_resource
@@ -435,13 +450,14 @@ struct cache_handle {
 	/* Throws std::system_error if the cache was created without a limit. */
 	void set_limit(std::size_t n)
 	{
-		check(umem_cache_set_limit(cache_, n));
+		check(umem_cache_set_limit(cache_, n), "umem_cache_set_limit");
 	}
 
 	/* As set_limit(). */
 	void set_limit_wait(int ms)
 	{
-		check(umem_cache_set_limit_wait(cache_, ms));
+		check(umem_cache_set_limit_wait(cache_, ms),
+		    "umem_cache_set_limit_wait");
 	}
 
 	/*
@@ -450,7 +466,9 @@ struct cache_handle {
 	 */
 	void set_reserve(std::size_t n)
 	{
-		check(umem_cache_set_reserve(cache_, n));
+		has_failed = false;
+		if (umem_cache_set_reserve(cache_, n) != 0)
+			throw_failure("umem_cache_set_reserve");
 	}
 
 	struct umem_cache_limits limits() const noexcept
@@ -483,22 +501,13 @@ struct cache_handle {
 		umem_cache_destroy(cache_);
 	}
 
-	/* Throws the exception of the object's constructor, if it has failed.
-	 */
-	[[noreturn]] static void throw_failure()
-	{
-		if (failure != nullptr)
-			std::rethrow_exception(std::exchange(failure, nullptr));
-		throw_errno("umem_cache_alloc");
-	}
-
-	static void check(int result)
+      private:
+	static void check(int result, const char *function)
 	{
 		if (result != 0)
-			throw_failure();
+			throw_errno(function);
 	}
 
-      private:
 	umem_cache_t *cache_;
 };
 
@@ -512,6 +521,7 @@ construct_kept(void *memory, void *, int) noexcept
 		return 0;
 	} catch (...) {
 		failure = std::current_exception();
+		has_failed = true;
 		return -1;
 	}
 }
@@ -578,7 +588,7 @@ as_array(T *const *objects) noexcept
  * Threads, exceptions: as the head of this file says.  If a constructor of T
  * throws, its exception leaves the function, and the object is free again.
  * Errors of a try_ form: EAGAIN at the limit, ETIMEDOUT, ENOMEM; see
- * umem_cache_alloc().
+ * umem_cache_alloc().  try_take() also gives ENOMEM if T() throws.
  */
 template <class T, class Kind = made> struct cache : detail::cache_handle {
 	static_assert(
@@ -643,12 +653,8 @@ template <class T, class Kind = made> struct cache : detail::cache_handle {
 	[[nodiscard]] pointer try_take(request with = {})
 	{
 		static_assert(!is_made, "make() makes an object");
-		void *object = umem_cache_alloc(get(), with.flags);
-
-		/* No later call throws the exception of this one. */
-		if (object == nullptr)
-			detail::failure = nullptr;
-		return adopt(static_cast<T *>(object));
+		return adopt(
+		    static_cast<T *>(umem_cache_alloc(get(), with.flags)));
 	}
 
 	/*
@@ -703,10 +709,13 @@ template <class T, class Kind = made> struct cache : detail::cache_handle {
 	/*
 	 * Makes the only owner of an object one of several.  The counts of
 	 * owners are objects of another cache, that of slab_allocator.  If
-	 * there is no memory for them, the object is freed.
+	 * there is no memory for them, the object is freed.  No object gives an
+	 * empty pointer.
 	 */
 	[[nodiscard]] static std::shared_ptr<T> share(pointer object)
 	{
+		if (object == nullptr)
+			return nullptr;
 		deleter<T, Kind> free_object = object.get_deleter();
 
 		return std::shared_ptr<T>(
@@ -716,20 +725,36 @@ template <class T, class Kind = made> struct cache : detail::cache_handle {
       private:
 	static constexpr bool is_made = std::is_same_v<Kind, made>;
 
+	static void begin() noexcept
+	{
+		if constexpr (!is_made)
+			detail::has_failed = false;
+	}
+
+	[[noreturn]] static void fail(const char *function)
+	{
+		if constexpr (!is_made)
+			detail::throw_failure(function);
+		else
+			detail::throw_errno(function);
+	}
+
 	void *allocate(request with)
 	{
+		begin();
 		void *object = umem_cache_alloc(get(), with.flags);
 
 		if (__builtin_expect(object == nullptr, 0))
-			throw_failure();
+			fail("umem_cache_alloc");
 		return object;
 	}
 
 	void allocate_bulk(T **objects, std::size_t n)
 	{
+		begin();
 		if (n != 0 && umem_cache_alloc_bulk(get(), n,
 				  detail::as_array(objects), UMEM_DEFAULT) == 0)
-			throw_failure();
+			fail("umem_cache_alloc_bulk");
 	}
 
 	template <class... Args> pointer construct(void *memory, Args &&...args)
@@ -756,8 +781,9 @@ template <class T, class Kind = made> struct cache : detail::cache_handle {
 /*
  * retire - free an object after a grace period of liburcu
  *
- * object	of a cache, no longer reachable for new readers.  Its destructor
- *		does not run: it is kept constructed, or its type has none
+ * object	of a cache, no longer reachable for new readers; an empty pointer
+ *		does nothing.  Its destructor does not run: it is kept
+ *		constructed, or its type has none
  * flavor	of the readers, for example &urcu_memb_flavor
  *
  * Returns true, or false with errno set as umem_cache_free_rcu() does, and then
@@ -771,6 +797,8 @@ retire(std::unique_ptr<T, deleter<T, Kind>> &&object,
 	static_assert(
 	    std::is_same_v<Kind, kept> || std::is_trivially_destructible_v<T>,
 	    "no destructor runs after the grace period");
+	if (object == nullptr)
+		return true;
 	if (umem_cache_free_rcu_flavor(
 		object.get_deleter().cache, object.get(), flavor) != 0)
 		return false;

@@ -142,6 +142,9 @@ shared_objects()
 	check(other->number == 7);
 	other.reset();
 	check(objects.shrink());
+	// Of no object there is no owner, and nothing is destroyed.
+	check(objects.share(nullptr).use_count() == 0);
+	check(nlive == 0);
 }
 
 void
@@ -232,7 +235,8 @@ limited_objects()
 	try {
 		unlimited.set_limit(1);
 	} catch (const std::system_error &error) {
-		refused = error.code().value() == ENOTSUP;
+		refused = error.code().value() == ENOTSUP &&
+			  strstr(error.what(), "set_limit") != nullptr;
 	}
 	check(refused);
 	refused = false;
@@ -255,6 +259,13 @@ limited_objects()
 void
 reserved_objects()
 {
+	umem::cache_options options;
+
+	options.reserve = 5;
+	check(throws_countdown(2, [&] {
+		umem::cache<counted, umem::kept> refused("refused", options);
+	}));
+	check(nlive == 0);
 	{
 		umem::cache<counted, umem::kept> objects;
 
@@ -279,7 +290,23 @@ one_failure_each()
 	umem_setmtbf(1);
 	check(throws_bad_alloc([&] { (void)objects.take(); }));
 	umem_setmtbf(0);
-	check(nlive == 0);
+
+	// Nor is it if that request took an object of the reserve.
+	objects.set_reserve(1);
+	countdown = 0;
+	auto one = objects.take(umem::request{UMEM_RESERVE});
+	check(countdown == -1);
+	umem::cache<int> others;
+	umem_setmtbf(1);
+	check(throws_bad_alloc([&] { (void)others.make(1); }));
+	check(throws_bad_alloc([&] { (void)objects.take(); }));
+	check(throws_bad_alloc([&] {
+		counted *many[2];
+
+		objects.take_bulk(many, 2);
+	}));
+	umem_setmtbf(0);
+	one.reset();
 }
 
 void
@@ -397,6 +424,7 @@ main(int argc, char **)
 	check(nlive == 0);
 	reserved_objects();
 	one_failure_each();
+	check(nlive == 0);
 	want_of_memory();
 	moved_caches();
 	threads_share_a_cache();

@@ -66,6 +66,7 @@ main()
 		object->lock.unlock();
 		check(umem::retire(std::move(object), &rcu_flavor));
 	}
+	check(umem::retire(umem::cache<value>::pointer(), &rcu_flavor));
 	done = true;
 	one.join();
 	two.join();
