@@ -93,20 +93,21 @@ impl Drop for AbortOnDrop {
 thread_local! {
     /// The panic of a constructor that this thread's request has called.
     static PANIC: Cell<Option<Box<dyn Any + Send>>> = Cell::new(None);
-    /// The innermost constructor or drop of a kept object in this thread.
+    /// The innermost call of this thread for an idle object.
     static RUNNING: Cell<*const Running> = const { Cell::new(ptr::null()) };
 }
 
-/// A constructor or a drop of a kept object that runs, on the stack of its
-/// thread. The library does not expect that one of them destroys its own cache.
-struct Running {
+/// A constructor or a drop of a kept object, or the drop of an idle resource, that
+/// runs, on the stack of its thread. The library does not expect that one of them
+/// destroys its own cache.
+pub(crate) struct Running {
     callbacks: *const c_void,
     outer: *const Running,
 }
 
 impl Running {
-    /// Calls a function for a cache.
-    fn call<R>(callbacks: *const c_void, function: impl FnOnce() -> R) -> R {
+    /// Calls a function for a cache, which its callbacks identify.
+    pub(crate) fn call<R>(callbacks: *const c_void, function: impl FnOnce() -> R) -> R {
         let outer = RUNNING.try_with(Cell::get).unwrap_or(ptr::null());
         let running = Running { callbacks, outer };
 
@@ -116,19 +117,19 @@ impl Running {
         result
     }
 
-    /// Does one of them run for a cache, in this thread?
-    fn has(callbacks: *const c_void) -> bool {
+    /// Ends the process if one of them runs for a cache, in this thread.
+    pub(crate) fn refuse(callbacks: *const c_void, name: impl FnOnce() -> String) {
         let mut at = RUNNING.try_with(Cell::get).unwrap_or(ptr::null());
 
         // SAFETY: each of them is on the stack of this thread, in a function that
         // has not returned; a panic of the function it calls does not leave it.
         while let Some(running) = unsafe { at.as_ref() } {
             if running.callbacks == callbacks {
-                return true;
+                eprintln!("umem: cache {}: dropped by one of its objects", name());
+                process::abort();
             }
             at = running.outer;
         }
-        false
     }
 }
 
@@ -583,10 +584,7 @@ impl<T, K: Kind> Cache<T, K> {
 
 impl<T, K: Kind> Drop for Cache<T, K> {
     fn drop(&mut self) {
-        if Running::has(self.callbacks.cast()) {
-            eprintln!("umem: cache {}: dropped by one of its objects", self.name());
-            process::abort();
-        }
+        Running::refuse(self.callbacks.cast(), || self.name());
         // SAFETY: slots borrow the cache, so no thread uses it. After its
         // destruction the library calls none of the callbacks any more; a
         // reclaim callback that has dropped the cache has its own reference.

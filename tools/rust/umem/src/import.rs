@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use umem_sys::*;
 
-use crate::cache::AbortOnDrop;
+use crate::cache::{AbortOnDrop, Running};
 use crate::stats::{c_string, last_error};
 
 /// A value that an [`ImportCache`] can hold as one word that is not 0.
@@ -103,13 +103,19 @@ unsafe extern "C" fn import<R: Resource>(
 }
 
 /// # Safety
-/// `store` has `n` idle resources.
-unsafe extern "C" fn release<R: Resource>(_: *mut c_void, store: *const *mut c_void, n: usize) {
+/// `store` has `n` idle resources; `function` as for `import()`.
+unsafe extern "C" fn release<R: Resource>(
+    function: *mut c_void,
+    store: *const *mut c_void,
+    n: usize,
+) {
     let bomb = AbortOnDrop;
 
-    for i in 0..n {
-        drop(resource_of::<R>(*store.add(i)));
-    }
+    Running::call(function, || {
+        for i in 0..n {
+            drop(resource_of::<R>(*store.add(i)));
+        }
+    });
     mem::forget(bomb);
 }
 
@@ -228,6 +234,7 @@ impl<R: Resource> ImportCache<R> {
 
 impl<R: Resource> Drop for ImportCache<R> {
     fn drop(&mut self) {
+        Running::refuse(Arc::as_ptr(&self.import).cast(), || self.name());
         // SAFETY: taken resources borrow the cache, so no thread uses it. The
         // import function is dropped after it.
         unsafe { umem_cache_destroy(self.raw.as_ptr()) }

@@ -12,9 +12,47 @@ use umem_sys::*;
 use crate::cache::{Cache, Kind};
 use crate::stats::check;
 
+/// The registration of a thread with liburcu, which wants one for all readers of
+/// the thread. It ends with the last reader, or with the thread: liburcu's list has
+/// the memory of the thread, also if the program has forgotten a reader.
+struct Registration {
+    nreaders: Cell<usize>,
+}
+
+impl Registration {
+    fn add_reader(&self) {
+        if self.nreaders.get() == 0 {
+            // SAFETY: the thread is not registered by this crate. Its
+            // registration by other code is that code's to count.
+            unsafe { urcu_memb_register_thread() }
+        }
+        self.nreaders.set(self.nreaders.get() + 1);
+    }
+
+    fn remove_reader(&self) {
+        self.nreaders.set(self.nreaders.get() - 1);
+        if self.nreaders.get() == 0 {
+            // SAFETY: the thread is registered. Sections borrow readers, so the
+            // program uses nothing that one of them protects.
+            unsafe { urcu_memb_unregister_thread() }
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if self.nreaders.get() != 0 {
+            // SAFETY: the thread is registered. It runs nothing more in a section:
+            // Reader::lock() needs the registration.
+            unsafe { urcu_memb_unregister_thread() }
+        }
+    }
+}
+
 thread_local! {
-    /// The readers of this thread; liburcu wants one registration a thread.
-    static READERS: Cell<usize> = const { Cell::new(0) };
+    static REGISTRATION: Registration = const {
+        Registration { nreaders: Cell::new(0) }
+    };
 }
 
 /// A thread that reads what other threads retire.
@@ -51,22 +89,22 @@ pub struct Reader {
 
 impl Reader {
     /// Registers the thread with liburcu.
+    ///
+    /// # Panics
+    /// At the end of the thread, after its local that has the registration.
     pub fn new() -> Reader {
-        READERS.with(|readers| {
-            if readers.get() == 0 {
-                // SAFETY: the thread is not registered by this crate. Its
-                // registration by other code is that code's to count.
-                unsafe { urcu_memb_register_thread() }
-            }
-            readers.set(readers.get() + 1);
-        });
+        REGISTRATION.with(Registration::add_reader);
         Reader {
             thread: PhantomData,
         }
     }
 
     /// Begins a read-side critical section. Sections may be nested.
+    ///
+    /// # Panics
+    /// As [`Reader::new`].
     pub fn lock(&self) -> Section<'_> {
+        REGISTRATION.with(|_| ());
         // SAFETY: the thread is registered.
         unsafe { urcu_memb_read_lock() }
         Section {
@@ -83,14 +121,8 @@ impl Default for Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let _ = READERS.try_with(|readers| {
-            readers.set(readers.get() - 1);
-            if readers.get() == 0 {
-                // SAFETY: the thread is registered, and sections borrow readers,
-                // so it is in none of this crate's.
-                unsafe { urcu_memb_unregister_thread() }
-            }
-        });
+        // Otherwise the registration has ended with the thread.
+        let _ = REGISTRATION.try_with(Registration::remove_reader);
     }
 }
 

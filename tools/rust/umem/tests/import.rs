@@ -1,11 +1,14 @@
 //! Caches of resources.
 
+use std::any::Any;
+use std::env;
 use std::fs::File;
 use std::io;
 use std::os::unix::io::{AsRawFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use umem::{ImportCache, Taken};
@@ -127,4 +130,43 @@ fn threads_share_a_cache() {
     });
     drop(cache);
     assert_eq!(count.load(Ordering::Relaxed), 0);
+}
+
+/// A resource with a reference to its cache.
+struct Owner(Mutex<Option<Box<dyn Any + Send>>>);
+
+/// The test below in a process of its own.
+#[test]
+fn in_child() {
+    if env::var_os("UMEM_CASE").is_none() {
+        return;
+    }
+    let import = || Ok(Box::new(Owner(Mutex::new(None))));
+    let cache = Arc::new(ImportCache::new("owner", 0, import).unwrap());
+    *cache.take().unwrap().0.lock().unwrap() = Some(Box::new(Arc::clone(&cache)));
+    let raw = Arc::into_raw(cache);
+
+    // SAFETY: the resource holds the reference that stays; the cache is there for
+    // the time of the call, since its end is an abort.
+    unsafe {
+        Arc::decrement_strong_count(raw);
+        (*raw).reap();
+    }
+}
+
+#[test]
+fn a_cache_dropped_by_its_resource_ends_the_process() {
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "in_child", "--nocapture"])
+        .env("UMEM_CASE", "own")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+
+    assert!(!output.status.success(), "{}", stderr);
+    assert!(
+        stderr.contains("dropped by one of its objects"),
+        "{}",
+        stderr
+    );
 }

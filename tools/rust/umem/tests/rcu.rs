@@ -1,9 +1,13 @@
 //! Retired objects. The feature rcu.
 #![cfg(feature = "rcu")]
 
+use std::cell::RefCell;
+use std::mem;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use umem::rcu::{self, Reader};
 use umem::{Builder, Cache, Kept, Slot};
@@ -81,4 +85,49 @@ fn a_barrier_in_a_section_fails() {
     unsafe { cache.retire(object) }.unwrap();
     let _section = reader.lock();
     assert!(rcu::barrier().is_err());
+}
+
+/// liburcu's list of readers has no thread that has ended.
+#[test]
+fn a_thread_with_a_forgotten_reader_ends_as_others_do() {
+    let (done, wait) = mpsc::channel();
+
+    thread::spawn(move || {
+        for _ in 0..20 {
+            let ends = || {
+                let reader = Reader::new();
+
+                mem::forget(reader.lock());
+                mem::forget(reader);
+            };
+            thread::spawn(ends).join().unwrap();
+        }
+        let cache = Cache::new();
+        let object = NonNull::from(Slot::leak(cache.make(1)));
+
+        // SAFETY: there are no readers.
+        unsafe { cache.retire(object) }.unwrap();
+        rcu::barrier().unwrap();
+        done.send(()).unwrap();
+    });
+    wait.recv_timeout(Duration::from_secs(20))
+        .expect("the grace period ends");
+}
+
+/// Locals of a thread are destroyed in the order opposite to their creation.
+#[test]
+fn a_reader_in_a_local_of_its_thread_may_be_the_last() {
+    thread_local! {
+        static LAST: RefCell<Option<Reader>> = const { RefCell::new(None) };
+    }
+    thread::spawn(|| {
+        LAST.with(|last| last.borrow_mut().is_none());
+        let reader = Reader::new();
+
+        drop(reader.lock());
+        LAST.with(|last| *last.borrow_mut() = Some(reader));
+    })
+    .join()
+    .unwrap();
+    Reader::new();
 }
