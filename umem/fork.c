@@ -127,7 +127,7 @@ streams_unlock(bool child)
 		_IO_list_unlock();
 }
 
-void
+start_path void
 fork_prepare(void)
 {
 	umem_assert(!lock_is_forking());
@@ -158,7 +158,7 @@ fork_prepare(void)
 	lock_fork_begin();
 }
 
-static void
+static start_path void
 fork_release_locks(bool child)
 {
 	umem_assert(lock_is_forking());
@@ -189,7 +189,7 @@ fork_has_locks(void)
 	return lock_is_forking();
 }
 
-void
+start_path void
 fork_parent(void)
 {
 	if (fork_has_locks())
@@ -197,7 +197,7 @@ fork_parent(void)
 	defer_after_fork(/* child */ false);
 }
 
-void
+start_path void
 fork_child(void)
 {
 	os_process_after_fork();

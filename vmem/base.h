@@ -10,7 +10,11 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define noinline    __attribute__((noinline))
 #define cold_path   __attribute__((cold, __noinline__))
-/* Functions of the constructor, which runs in every process, on few pages. */
+/*
+ * Functions of the constructor, which runs in every process, and those that run
+ * in each child of fork(): on few pages, because each piece of 64 KiB costs a
+ * page fault.
+ */
 #define start_path  __attribute__((section(".text.startup")))
 #define public      __attribute__((visibility("default")))
 /*

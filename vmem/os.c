@@ -527,11 +527,12 @@ os_note_process(void)
 	store_release(&noted_process, word);
 }
 
-void
+start_path void
 os_process_after_fork(void)
 {
-	nunconfined = 0;
-	purge_nforced = 0;
+	/* In most children both are 0, and no page is written to. */
+	if (nunconfined != 0 || purge_nforced != 0)
+		nunconfined = purge_nforced = 0;
 	if (noted_process != NULL && !os_is_confined())
 		*noted_process = os_process_id();
 }
@@ -827,7 +828,7 @@ os_thread_name_get(char name[OS_THREAD_NAME_BYTES])
 	unconfined_end();
 }
 
-static bool explains_faults seldom_used;
+static bool explains_faults written_early;
 
 /*
  * Restores the default action.  An access faults again after the return; a
@@ -883,7 +884,7 @@ os_explain_faults(void)
 		fault_handle();
 }
 
-bool
+start_path bool
 os_constructed(void)
 {
 	store_relaxed(&constructed, true);

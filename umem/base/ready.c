@@ -29,7 +29,7 @@
 #include "vmem/panic.h"
 #include "vmem/syscall.h"
 
-int umem_state;
+int umem_state written_early;
 
 static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT);
 static uintptr_t starting_thread; /* [a] its thread pointer; 0: none */

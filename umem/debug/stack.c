@@ -122,7 +122,7 @@ stack_thread(void)
 	return thread_cache.thread;
 }
 
-void
+start_path void
 stack_after_fork(void)
 {
 	/* The child has no other thread. */

@@ -87,7 +87,7 @@ choose_sections(size_t mean, uint32_t mtbf)
  * stores here could overwrite the stores that another thread made for the new
  * value.
  */
-void
+noinline void
 alloc_choose_paths(void)
 {
 	size_t mean;
@@ -336,21 +336,17 @@ alloc_must_fail(size_t size, bool is_exempt)
 		   class_cache_if_made(size_class_of(size)), size);
 }
 
-/* The umem command has changed the interval, see "On and off" in sample.c. */
-static noinline void
-choose_again(void)
-{
-	alloc_choose_paths();
-}
-
-/* Returns the interval, for a block without a fast path. */
+/*
+ * Returns the interval, for a block without a fast path.  If the umem command
+ * has changed it, chooses the paths again; see "On and off" in sample.c.
+ */
 static inline size_t
 mean_of_paths(void)
 {
 	size_t mean = load_relaxed(&sampling.mean);
 
 	if (unlikely(mean != load_relaxed(&sampling.chosen)))
-		choose_again();
+		alloc_choose_paths();
 	return mean;
 }
 

@@ -64,14 +64,16 @@ nofail_exit_once(int status)
 		os_futex_wait(&exiting_id, none, 0);
 }
 
-void
+start_path void
 nofail_after_fork(void)
 {
+	if (exiting_id == 0)
+		return;
 	/*
 	 * A thread keeps its pthread_self() in the child, but not its thread
 	 * id.
 	 */
-	if (exiting_id != 0 && !pthread_equal(exiting_thread, pthread_self()))
+	if (!pthread_equal(exiting_thread, pthread_self()))
 		exit_blocked = true;
 	exiting_id = 0;
 }

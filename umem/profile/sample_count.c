@@ -61,7 +61,7 @@ sample_count_random(void)
 	return random_next(&sample_random);
 }
 
-void
+start_path void
 sample_count_after_fork(void)
 {
 	/* Most children draw no number: they write to no page here. */

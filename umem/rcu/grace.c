@@ -1166,7 +1166,7 @@ domain_after_fork(struct domain *domain)
 		layer_after_fork(domain, layer);
 }
 
-void
+start_path void
 defer_after_fork(bool child)
 {
 	for (struct domain *domain = domains; domain != NULL;

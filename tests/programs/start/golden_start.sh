@@ -2,8 +2,9 @@
 # The cost that the library adds to the start of a process: addresses that the
 # loader looks up and relocates, pages that it writes to, code that is resident
 # in every process, and then, in a process that does nothing and in one that
-# allocates a block, system calls and written pages.  A change that adds one
-# must also change the number here.  The numbers of the code are those of gcc
+# allocates a block, system calls and written pages, and page faults in the
+# former and in a child of fork().  A change that adds one must also change the
+# number here.  The numbers of the code are those of gcc
 # 12; with other compilers the test only reports them.
 set -eu
 export LC_ALL=C
@@ -139,7 +140,65 @@ cat >block.c <<'END'
 #include <stdlib.h>
 int main(void) { void *volatile p = malloc(32); return p == NULL; }
 END
-for name in count idle block; do
+cat >faults.c <<'END'
+/* Writes the least number of page faults of 9 runs of a program. */
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+int
+main(int argc, char **argv)
+{
+	char *environment[] = {argc > 2 ? argv[1] : NULL, NULL};
+	struct rusage used;
+	long least = LONG_MAX;
+	int pid, status;
+
+	for (int i = 0; i < 9; i++) {
+		if (argc != 3 || posix_spawn(&pid, argv[2], NULL, NULL,
+				     argv + 2, environment) != 0 ||
+		    wait4(pid, &status, 0, &used) != pid || status != 0)
+			return 1;
+		if (used.ru_minflt < least)
+			least = used.ru_minflt;
+	}
+	printf("%ld\n", least);
+	return 0;
+}
+END
+cat >child.c <<'END'
+/* Writes the least number of page faults of 9 children. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int
+main(void)
+{
+	void *volatile p = malloc(32);
+	struct rusage used;
+	long least = LONG_MAX;
+	int pid;
+
+	for (int i = 0; i < 9; i++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(p == NULL);
+		if (wait4(pid, NULL, 0, &used) != pid)
+			return 1;
+		if (used.ru_minflt < least)
+			least = used.ru_minflt;
+	}
+	printf("%ld\n", least);
+	return 0;
+}
+END
+for name in count idle block faults child; do
 	"$CC" -O1 -o "$name" "$name.c"
 done
 
@@ -164,4 +223,9 @@ if env -i ./count ./idle; then
 	added idle 10 3
 	added block 31 14
 fi
+without=$(./faults NONE= ./idle)
+with=$(./faults "LD_PRELOAD=$SHIM" ./idle)
+most "page faults added to idle" $((with - without)) 8
+most "page faults added to a child of fork()" \
+    $(($(env -i LD_PRELOAD="$SHIM" ./child) - $(env -i ./child))) 3
 exit $status
