@@ -310,7 +310,9 @@ void *umem_zalloc(size_t size, int flags) UMEM_RETURNS_BLOCK(1);
  * size		exactly the requested size
  *
  * Never fails and leaves errno unchanged.  A size in another size class than
- * the block is misuse, and is reported.
+ * the block is misuse, and is reported.  Above 32 KiB, it is reported if it is
+ * larger than the block or at most half of it: a block may be in a chunk that
+ * was cached, of one of the next three classes.
  */
 void umem_free(const void *buf, size_t size);
 
@@ -339,11 +341,11 @@ void *umem_realloc(
     void *buf, size_t old, size_t size, int flags) UMEM_RESULT_IS_USED;
 
 /*
- * umem_good_size - return the size that a block really has
+ * umem_good_size - return the size that a block has at least
  *
  * size		as for umem_alloc()
  *
- * Returns the largest size for which umem_alloc() returns the same block as for
+ * Returns the largest size for which a block of umem_alloc() is as good as for
  * this size, at least size.  A container that can use more than it needs
  * requests umem_good_size() bytes.  It may free a block of umem_alloc() with
  * any size that has the same umem_good_size() as the requested one.  With

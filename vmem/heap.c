@@ -82,31 +82,15 @@ struct placement {
 	uintptr_t from; /* 0: anywhere */
 };
 
-/* Can a quantum cache of the arena have the block? */
-static bool
-is_plain(struct placement placement)
-{
-	return placement.align <= HEAP_UNIT && placement.from == 0;
-}
-
 static void *
 units_alloc(size_t bytes, struct placement placement)
 {
 	int flags = VM_NOSLEEP | policy;
 
-	if (is_plain(placement))
+	if (placement.align <= HEAP_UNIT && placement.from == 0)
 		return vmem_alloc(heap_arena, bytes, flags);
 	return vmem_xalloc(heap_arena, bytes, placement.align, placement.phase,
 	    0, (void *)placement.from, NULL, flags);
-}
-
-static void
-units_free(void *at, size_t bytes, struct placement placement)
-{
-	if (is_plain(placement))
-		vmem_free(heap_arena, at, bytes);
-	else
-		vmem_xfree(heap_arena, at, bytes);
 }
 
 /* Wait a moment for the thread that has allocated a foreign unit. */
@@ -132,7 +116,7 @@ block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 		enum commit_result got = heap_commit((uintptr_t)at + bytes);
 		if (likely(got == COMMITTED)) {
 			if (unlikely(!heap_states_clear(at, bytes, zeroed))) {
-				units_free(at, bytes, placement);
+				vmem_xfree(heap_arena, at, bytes);
 				placement.from = heap_states_end();
 				nfailed++;
 				continue;
@@ -142,10 +126,10 @@ block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 			/* Clean units were not written to: they stay clean. */
 			if (!*zeroed)
 				heap_states_mark(at, bytes);
-			units_free(at, bytes, placement);
+			vmem_xfree(heap_arena, at, bytes);
 			return NULL;
 		}
-		units_free(at, bytes, placement);
+		vmem_xfree(heap_arena, at, bytes);
 		if (got == NO_MEMORY)
 			return NULL;
 		if (!heap_foreign_take())

@@ -774,6 +774,45 @@ START_TEST(a_wrong_size_frees_the_block_and_counts)
 }
 END_TEST
 
+static void
+free_half(void)
+{
+	umem_free(umem_alloc(opaque(100000), UMEM_DEFAULT), opaque(40000));
+}
+
+START_TEST(a_size_may_get_a_cached_chunk_of_a_larger_class)
+{
+	unsigned nlarger = 0;
+
+	if (alloc_fast.units == 0)
+		return;
+	stay_here();
+	for (size_t size = SIZE_SMALL + 1; size <= SIZE_CLASS_MAX;
+	     size += size / 3) {
+		size_t good = umem_good_size(size), usable;
+		void *p = alloc_get(umem_good_size(good + good / 3));
+
+		alloc_free(p);
+		p = umem_alloc(size, UMEM_DEFAULT);
+		usable = alloc_usable(p, "test");
+		ck_assert_uint_ge(usable, good);
+		ck_assert_uint_gt(size, usable / 2);
+		nlarger += usable > good;
+		/* In place, and freed, by its size: no misuse. */
+		ck_assert_ptr_eq(umem_realloc(p, size, usable, 0), p);
+		ck_assert_ptr_eq(umem_realloc(p, usable, size, 0), p);
+		umem_free(p, size);
+		alloc_free_sized(
+		    alloc_get(size), size, API_MALLOC, "free_sized");
+	}
+	ck_assert_uint_gt(nlarger, 5);
+	ck_assert_uint_eq(account_get(&account.nwrong_sizes), 0);
+	ck_assert_ptr_nonnull(
+	    strstr(child_writes(free_half), "does not fit the block"));
+	ck_assert(child_aborted());
+}
+END_TEST
+
 Suite *
 alloc_suite(void)
 {
@@ -804,6 +843,7 @@ alloc_suite(void)
 	tcase_add_test(tc, threads_leave_nothing_behind);
 	tcase_add_test(tc, misuse_ends_the_process);
 	tcase_add_test(tc, a_wrong_size_frees_the_block_and_counts);
+	tcase_add_test(tc, a_size_may_get_a_cached_chunk_of_a_larger_class);
 	tcase_add_loop_test(tc, one_of_the_last_two_freed_is_not_freed_again, 0,
 	    (int)array_size(sizes));
 	if (!machine_is_emulated()) {

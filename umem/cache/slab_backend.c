@@ -70,6 +70,13 @@ slabs_give(
 /* The most objects of a class that one flush moves: 1 KiB of the stack. */
 #define FLUSHED 128
 
+/*
+ * The large classes on a CPU may cache the idle target of this part of the
+ * heap.  A few blocks are enough, because one of several classes serves a
+ * request (larger_pop() in alloc.c).
+ */
+#define CACHED_LARGE_PART 8
+
 /* The bytes of a class that the CPU and the depot cache. */
 static size_t
 class_bytes_cached(unsigned class, unsigned cpu)
@@ -83,18 +90,20 @@ class_bytes_cached(unsigned class, unsigned cpu)
 }
 
 /*
- * Flushes the large classes when one of them is empty and together they cache
- * more than the target, so that their slabs can be merged for the request.
- * This avoids new memory, which costs a page fault for each page.  Objects that
- * were idle while the heap grew have been flushed before
- * (cache_reclaim_idle()): lists and tables that grow leave one object of each
- * size behind.
+ * Flushes the large classes when one of them is empty, if together they cache
+ * more than their target and the bytes of the request, so that their slabs can
+ * be split and merged for the request.  This avoids new memory, which costs a
+ * page fault for each page.  Objects that were idle while the heap grew have
+ * been flushed before (cache_reclaim_idle()): lists and tables that grow leave
+ * one object of each size behind.
  */
 static void
-flush_large_classes(void)
+flush_large_classes(size_t request)
 {
 	unsigned first = size_class_of(LARGE_CLASS_MIN), cpu = cpu_now();
-	size_t bytes = 0, most = idle_target(heap_committed());
+	size_t bytes = 0;
+	size_t most =
+	    request + idle_target(heap_committed() / CACHED_LARGE_PART);
 
 	for (unsigned c = size_classes.n; c >= first && bytes <= most; c--)
 		bytes += class_bytes_cached(c, cpu);
@@ -131,7 +140,7 @@ static unsigned
 slabs_take(struct umem_cache *cache, void **objects, unsigned n)
 {
 	if (is_large_class(cache))
-		flush_large_classes();
+		flush_large_classes(cache->bufsize);
 	return slab_take(&cache->slabs, objects, n);
 }
 

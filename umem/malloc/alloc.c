@@ -252,17 +252,28 @@ alloc_reclaiming(size_t size, bool *zeroed)
 	return likely(p != NULL) ? p : alloc_after_reclaim(size, zeroed);
 }
 
-/* Pops a block of a size that has a class but no fast path. */
-static inline bool
+/*
+ * Pops a block of a size that has a class but no fast path.  A size above the
+ * small table may get a chunk of a larger class: such sizes vary, so the same
+ * one seldom comes again, while a chunk that this CPU has cached costs neither
+ * locks nor new memory.
+ */
+static bool
 slow_pop(size_t size, void **object)
 {
-	unsigned class;
+	unsigned class, end;
 
 	/* Before the start the tables of size classes are empty. */
 	if (alloc_fast.units == 0)
 		return false;
 	class = size_class_of(size);
-	return class != 0 && class_pop(class, object);
+	if (class == 0)
+		return false;
+	end = size > SIZE_SMALL ? class + LARGER_CLASSES : class;
+	while (!class_pop(class, object))
+		if (++class > end || class > size_classes.n)
+			return false;
+	return true;
 }
 
 /* Like alloc_reclaiming(), for a tail call. */
@@ -275,7 +286,7 @@ alloc_reclaiming_size(size_t size)
 }
 
 /* Allocates a block of a size without a fast path, which has been counted. */
-static void *
+static noinline void *
 alloc_counted(size_t size)
 {
 	void *object;
@@ -422,7 +433,7 @@ alloc_larger(size_t size)
 	    likely(sampling_is_off()) && likely(alloc_fast.units != 0))
 		return alloc_pop(size_class_medium(size), &object)
 			   ? object
-			   : alloc_reclaiming_size(size);
+			   : alloc_counted(size);
 	if (unlikely(!is_counted(size)))
 		return alloc_block(size, /* is_exempt */ false);
 	if (unlikely(!sample_count_within(size)))

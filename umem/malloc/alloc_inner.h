@@ -13,6 +13,13 @@
 /* Stands for a large block that is a sample; never in the page map. */
 #define CLASS_SAMPLE (PAGE_MAP_LARGE - 1)
 
+/*
+ * A block above the small table may be in a chunk of one of so many classes
+ * above that of its size.  There are four classes a doubling, so the size is
+ * more than half of the chunk.
+ */
+#define LARGER_CLASSES 3
+
 _Static_assert(SIZE_CLASSES < CLASS_SAMPLE, "no class has this number");
 
 /*
@@ -84,10 +91,10 @@ alloc_class_at(const void *p)
 }
 
 /*
- * Is size the size with which the program requested this block from
- * umem_alloc()? class and bytes are the results of alloc_block_class().
+ * Can size be the size with which the program requested this block from
+ * umem_alloc()?  class and bytes are the results of alloc_block_class().
  */
-bool alloc_size_is_exact(
+bool alloc_size_matches(
     const void *p, unsigned class, size_t bytes, size_t size);
 
 /* Returns the class that the block would have if it were no sample. */

@@ -234,11 +234,11 @@ alloc_resize_exact(void *p, size_t old, size_t size)
 	    checker_on || bootstrap_owns(p))
 		return NULL;
 	class = alloc_block_class(p, &bytes, "umem_realloc");
-	if (unlikely(!alloc_size_is_exact(p, class, bytes, old)))
+	if (unlikely(!alloc_size_matches(p, class, bytes, old)))
 		misuse_size("umem_realloc", p, old);
 	if (class == CLASS_SAMPLE)
 		return NULL;
-	if (alloc_size_is_exact(p, class, bytes, size))
+	if (alloc_size_matches(p, class, bytes, size))
 		return p;
 	if (class != PAGE_MAP_LARGE)
 		return size > bytes && bytes >= LARGE_GROWN

@@ -77,13 +77,17 @@ umem_zalloc(size_t size, int flags)
 }
 
 bool
-alloc_size_is_exact(const void *p, unsigned class, size_t bytes, size_t size)
+alloc_size_matches(const void *p, unsigned class, size_t bytes, size_t size)
 {
+	unsigned own = size_class_of(size);
+
 	if (class == CLASS_SAMPLE)
 		class = alloc_sample_class(p);
 	if (class == PAGE_MAP_LARGE)
 		return align_up(size, HEAP_UNIT) == bytes;
-	return size_class_of(size) == class && size != 0;
+	if (size > SIZE_SMALL && own != 0)
+		return class - own <= LARGER_CLASSES;
+	return own == class && size != 0;
 }
 
 /*
@@ -102,7 +106,7 @@ sized_free_slow(void *p, size_t size, bool is_aligned, const char *api)
 	if (class == 0)
 		return;
 	if (is_aligned ? size - 1 >= bytes
-		       : !alloc_size_is_exact(p, class, bytes, size))
+		       : !alloc_size_matches(p, class, bytes, size))
 		misuse_size(api, p, size);
 	if (unlikely(checker_on) && !debug.on)
 		checker_block_end(p, bytes);

@@ -722,7 +722,7 @@ block_defer_slow(
 		size = alloc_zero_bytes;
 	/* A debugged block has its size in its record. */
 	if (sized && (class == CLASS_SAMPLE || !debug_owns(class)) &&
-	    !alloc_size_is_exact(p, class, bytes, size))
+	    !alloc_size_matches(p, class, bytes, size))
 		misuse_size(name, p, size);
 	if (class != PAGE_MAP_LARGE && class != CLASS_SAMPLE)
 		return object_defer_slow(
@@ -753,7 +753,7 @@ umem_defer_sized(
 	if (likely(layer != NULL) && likely(size - 1 < SIZE_SMALL) &&
 	    likely(size_class_small(size) == class) && layer_push(layer, buf))
 		return 0;
-	/* No block is so large: alloc_size_is_exact() says so. */
+	/* No block is so large: alloc_size_matches() says so. */
 	return block_defer_slow(
 	    buf, size == SIZE_MAX ? SIZE_MAX - 1 : size, key, grace_of);
 }
