@@ -100,8 +100,8 @@ fork_open_caches(bool child)
 }
 
 /*
- * Functions of glibc; other C libraries have none of the three.  The last makes
- * the lock free, however often it was taken.
+ * Functions of one file of glibc; other C libraries have none of the three.
+ * The last makes the lock free, however often it was taken.
  */
 extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
@@ -110,21 +110,17 @@ extern void _IO_list_resetlock(void) __attribute__((weak));
 static void
 streams_lock(void)
 {
-	if (_IO_list_lock != NULL && _IO_list_unlock != NULL &&
-	    _IO_list_resetlock != NULL)
+	if (_IO_list_lock != NULL)
 		_IO_list_lock();
 }
 
 static void
 streams_unlock(bool child)
 {
-	if (_IO_list_lock == NULL || _IO_list_unlock == NULL ||
-	    _IO_list_resetlock == NULL)
-		return;
-	if (child)
-		_IO_list_resetlock();
-	else
-		_IO_list_unlock();
+	void (*unlock)(void) = child ? _IO_list_resetlock : _IO_list_unlock;
+
+	if (unlock != NULL)
+		unlock();
 }
 
 start_path void
@@ -180,19 +176,13 @@ fork_release_locks(bool child)
 }
 
 /*
- * Does this thread hold the locks?  It does not if the process has one thread,
- * or had no memory to start the library.
+ * The locks are not held if the process has one thread, or had no memory to
+ * start the library.
  */
-static bool
-fork_has_locks(void)
-{
-	return lock_is_forking();
-}
-
 start_path void
 fork_parent(void)
 {
-	if (fork_has_locks())
+	if (lock_is_forking())
 		fork_release_locks(/* child */ false);
 	defer_after_fork(/* child */ false);
 }
@@ -204,7 +194,7 @@ fork_child(void)
 	nofail_after_fork();
 	sample_count_after_fork();
 	stack_after_fork();
-	if (fork_has_locks()) {
+	if (lock_is_forking()) {
 		update_after_fork(update_threads.is_counted == NULL ||
 				  update_threads.is_counted());
 		heap_after_fork();

@@ -136,15 +136,28 @@ os_confine(void)
 }
 
 /*
- * A variable of glibc, true while the process has had no other thread since its
- * start or since the fork() that created it.
+ * A variable of glibc from 2.32 on, true while the process has had no other
+ * thread since its start or since the fork() that created it.
  */
 extern char __libc_single_threaded __attribute__((weak));
+
+/* The folder has two links besides those of its folders, one a thread. */
+#define LINKS_OF_ONE_THREAD 3
 
 bool
 os_is_single_threaded(void)
 {
-	return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
+	struct stat tasks = {0};
+
+	if (&__libc_single_threaded != NULL)
+		return __libc_single_threaded != 0;
+	if (!unconfined_begin())
+		return false;
+	if (os_is_process())
+		kernel_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task",
+		    (long)&tasks, 0);
+	unconfined_end();
+	return tasks.st_nlink == LINKS_OF_ONE_THREAD;
 }
 
 /* Count a request; false if failure injection makes it fail. */

@@ -44,8 +44,8 @@ bool os_is_process(void);
 
 /*
  * Has the caller been the only thread that libc knows of, since the start of
- * the process or since the fork() that created it?  False if libc does not
- * tell.
+ * the process or since the fork() that created it?  If libc does not tell: is
+ * it the only thread now, for all that the kernel tells?
  */
 bool os_is_single_threaded(void);
 

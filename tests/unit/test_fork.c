@@ -422,22 +422,23 @@ START_TEST(no_thread_gets_a_lock_of_a_cache_and_fork_takes_none)
 END_TEST
 
 static void *
-do_nothing(void *arg)
+wait_for_ever(void *arg)
 {
+	for (;;)
+		pause();
 	return arg;
 }
 
 /*
- * Makes the process multi-threaded.  A process that never had a second thread
+ * Makes the process multi-threaded until its end.  A process with one thread
  * takes no locks.
  */
 static void
-have_had_a_thread(void)
+have_two_threads(void)
 {
 	pthread_t thread;
 
-	ck_assert_int_eq(pthread_create(&thread, NULL, do_nothing, NULL), 0);
-	pthread_join(thread, NULL);
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, NULL), 0);
 	fork_prepare();
 	ck_assert(lock_is_forking());
 	fork_parent();
@@ -451,7 +452,7 @@ fork_suite(void)
 	TCase *tc = tcase_create("fork");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, have_had_a_thread, NULL);
+	tcase_add_checked_fixture(tc, have_two_threads, NULL);
 	tcase_add_test(tc, a_child_can_use_and_destroy_everything);
 	tcase_add_test(tc, so_can_its_child);
 	tcase_add_test(tc, a_child_of_one_thread_loses_nothing);
