@@ -225,6 +225,9 @@ cpu_seems_closed(struct cpu_hot *hot)
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		cpu %= cpu_layer.nwanted;
+	/* The CPU at a thread's first free, which is the one that matters. */
+	if (unlikely(!is_cpu(cpu)) && rseq_thread_start(&cpu_layer.rseq))
+		cpu = cpu_now();
 	if (unlikely(!is_cpu(cpu)))
 		return false;
 	/* Acquire; pairs with the release in block_commit_locked(). */

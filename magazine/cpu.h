@@ -87,7 +87,7 @@ bool cpu_seems_empty(
 
 /*
  * Racy estimate: has this CPU no magazine loaded?  The block of the CPU may
- * have no memory yet.
+ * have no memory yet.  Registers the thread, like cpu_acquire().
  */
 bool cpu_seems_closed(struct cpu_hot *hot);
 

@@ -56,6 +56,7 @@ enum {
 static __thread struct rseq_area own_area
     __attribute__((aligned(RSEQ_AREA_BYTES), tls_model("initial-exec"))) = {
 	.cpu_id = AREA_UNUSED,
+	.mm_cid = (uint32_t)AREA_UNUSED,
 };
 
 /* libc's area of the calling thread, or NULL if libc has none. */
