@@ -40,7 +40,10 @@ struct mallinfo2 {
 	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks,
 	    uordblks, fordblks, keepcost;
 };
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* of the structure's name */
 struct mallinfo2 mallinfo2(void);
+#pragma GCC diagnostic pop
 #pragma weak mallinfo2
 #endif
 #endif

@@ -6,9 +6,11 @@
  * If the library cannot guess the length, vfork() is fork(), and clone() fails.
  *
  * The program takes the place of libc: it registers areas itself, and defines
- * the names by which libc publishes them.
+ * the names by which libc publishes them.  A program that is linked with an
+ * older glibc, which lacks these names, exports them by -rdynamic only.
  *
  * test modes: default
+ * test cflags: -rdynamic
  * test not with: qemu has no restartable sequences
  * test not with: musl registers no area itself
  */

@@ -30,19 +30,29 @@ open_library(const char *name)
 	return library;
 }
 
+/* Version 8 is that of liburcu 0.13 and later. */
+static void *
+open_liburcu(void)
+{
+	void *library = dlopen("liburcu-memb.so.8", RTLD_NOW | RTLD_GLOBAL);
+
+	if (library == NULL)
+		library = dlopen("liburcu-memb.so.6", RTLD_NOW | RTLD_GLOBAL);
+	check(library != NULL);
+	return library;
+}
+
 static void
 try(const char *memory)
 {
 	void *umem = open_library(memory);
 	void *library = open_library("libumem_rcu.so.1");
-	void *liburcu = dlopen("liburcu-memb.so.8", RTLD_NOW | RTLD_GLOBAL);
+	void *liburcu = open_liburcu();
 	int (*free_later)(void *, size_t, const struct rcu_flavor_struct *);
 	int (*wait_for_all)(const struct rcu_flavor_struct *);
 	void *(*alloc)(size_t, int);
 	const struct rcu_flavor_struct *flavor;
 
-	if (liburcu == NULL)
-		skip("no liburcu-memb.so.8");
 	check((*(void **)&alloc = dlsym(umem, "umem_alloc")) != NULL);
 	check((*(void **)&free_later =
 		      dlsym(library, "umem_free_rcu_flavor")) != NULL);
