@@ -44,7 +44,8 @@
 #include "umem/base/page_map.h"
 #include "umem/cache/import.h"
 #include "umem/cache/cache.h"
-#include "umem/debug/debug.h"
+#include "umem/debug/freed.h"
+#include "umem/debug/report.h"
 #include "umem/rcu/defer.h"
 #include "umem/fork.h"
 #include "umem/base/ready.h"
@@ -149,7 +150,7 @@ fork_prepare(void)
 	page_map_lock_for_fork();
 	meta_lock_for_fork();
 	sample_lock_for_fork();
-	debug_lock_for_fork();
+	freed_lock_for_fork();
 	umem_assert(umem_state == UMEM_READY);
 	lock_fork_begin();
 }
@@ -159,7 +160,9 @@ fork_release_locks(bool child)
 {
 	umem_assert(lock_is_forking());
 	lock_fork_end();
-	debug_unlock_for_fork(child);
+	freed_unlock_for_fork();
+	if (child)
+		report_after_fork();
 	sample_unlock_for_fork();
 	meta_unlock_for_fork();
 	page_map_unlock_for_fork();

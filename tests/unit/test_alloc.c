@@ -329,6 +329,32 @@ START_TEST(a_block_that_grew_grows_on_in_place)
 }
 END_TEST
 
+/* Classes of whole units, whose slabs have one chunk. */
+START_TEST(a_block_with_a_slab_of_its_own_releases_its_tail)
+{
+	for (unsigned c = 1; c <= size_classes.n; c++) {
+		size_t bytes = size_classes.bytes[c], before = live(), size;
+		char *p;
+
+		if (bytes % HEAP_UNIT != 0 || bytes < 2 * LARGE_GROWN)
+			continue;
+		p = alloc_get(opaque(bytes));
+		size = bytes / 4 < LARGE_GROWN ? LARGE_GROWN : bytes / 4;
+		fill(p, bytes, c);
+		ck_assert_ptr_eq(alloc_resize(p, bytes / 2 + 1), p);
+		ck_assert_uint_eq(alloc_usable(p, "test"), bytes);
+		ck_assert_ptr_eq(alloc_resize(p, size), p);
+		ck_assert_uint_eq(
+		    alloc_usable(p, "test"), align_up(size, HEAP_UNIT));
+		ck_assert_uint_eq(large_count(), 1);
+		ck_assert(is_filled(p, size, c));
+		alloc_free_sized(p, size, API_MALLOC, "test");
+		ck_assert_uint_eq(large_count(), 0);
+		ck_assert_uint_eq(live(), before);
+	}
+}
+END_TEST
+
 START_TEST(a_small_block_that_grows_is_of_a_class)
 {
 	unsigned class = size_class_of(LARGE_GROWN);
@@ -830,6 +856,7 @@ alloc_suite(void)
 	tcase_add_loop_test(tc, a_resized_block_keeps_what_was_in_it, 0, 3);
 	tcase_add_test(tc, a_block_stays_where_it_is_while_it_is_half_used);
 	tcase_add_test(tc, a_block_that_grew_grows_on_in_place);
+	tcase_add_test(tc, a_block_with_a_slab_of_its_own_releases_its_tail);
 	tcase_add_test(tc, a_small_block_that_grows_is_of_a_class);
 	tcase_add_test(tc, a_large_block_that_shrinks_is_of_a_class_again);
 	tcase_add_test(tc, a_good_size_is_that_of_the_block);

@@ -326,6 +326,40 @@ START_TEST(a_span_is_out_of_the_map_before_it_goes_back_to_the_heap)
 }
 END_TEST
 
+START_TEST(a_span_with_one_chunk_leaves_its_store)
+{
+	size_t held = meta_held(), heap = heap_used();
+	void *p, *q;
+
+	start(2 * HEAP_UNIT, 16, false);
+	p = take();
+	q = take();
+	ck_assert(slab_detach(&store, p));
+	check();
+	ck_assert_uint_eq(store.nslabs, 1);
+	ck_assert_uint_eq(slab_used(&store), 1);
+	ck_assert_ptr_null(page_map_owner(p));
+	ck_assert_int_eq(slab_free_fault(&store, p), SLAB_FOREIGN);
+	heap_free(p, 2 * HEAP_UNIT);
+	give(&q, 1);
+	slab_reap(&store, 0);
+	ck_assert_uint_eq(heap_used(), heap);
+	ck_assert_uint_eq(meta_held(), held);
+}
+END_TEST
+
+START_TEST(a_span_with_several_chunks_stays_in_its_store)
+{
+	static const size_t sizes[] = {4096, 80 * KIB, 160 * KIB};
+	void *p;
+
+	start(sizes[_i], 16, false);
+	p = take();
+	ck_assert(!slab_detach(&store, p));
+	give(&p, 1);
+}
+END_TEST
+
 START_TEST(going_over_the_edge_of_a_slab_makes_no_new_ones)
 {
 	unsigned n;
@@ -1317,6 +1351,9 @@ slab_suite(void)
 	    tc, few_bytes_of_empty_slabs_are_in_hand_at_once, 0, 16);
 	tcase_add_test(
 	    tc, a_span_is_out_of_the_map_before_it_goes_back_to_the_heap);
+	tcase_add_test(tc, a_span_with_one_chunk_leaves_its_store);
+	tcase_add_loop_test(
+	    tc, a_span_with_several_chunks_stays_in_its_store, 0, 3);
 	tcase_add_test(tc, going_over_the_edge_of_a_slab_makes_no_new_ones);
 	tcase_add_test(tc, what_is_not_a_chunk_is_refused);
 	tcase_add_test(tc, a_batch_stops_at_the_first_that_is_wrong);

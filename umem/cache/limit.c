@@ -91,13 +91,6 @@ limit_try_count(struct limit *limit, size_t n)
 	return true;
 }
 
-/* Counts n objects for a new request: it must not overtake those that wait. */
-static bool
-limit_try_take(struct limit *limit, size_t n)
-{
-	return load_relaxed(&limit->nwaiting) == 0 && limit_try_count(limit, n);
-}
-
 /* Ends the wait of a request.  Its entry may be gone when this returns. */
 static void
 waiter_end_locked(struct limit *limit, struct waiter *waiter, int error)
@@ -251,7 +244,9 @@ limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 	int32_t wait_ms = load_relaxed(&limit->wait_ms);
 	int error = EAGAIN;
 
-	if (likely(limit_try_take(limit, n)))
+	/* A new request must not overtake those that wait. */
+	if (likely(load_relaxed(&limit->nwaiting) == 0) &&
+	    limit_try_count(limit, n))
 		return 0;
 	probe_fire(umem, limit, cache->name, n, load_relaxed(&limit->most));
 	if (wait_ms != 0 && (flags & UMEM_NOWAIT) == 0 &&

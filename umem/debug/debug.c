@@ -830,18 +830,4 @@ const struct cache_debugger cache_debugger = {
     .report_in_use = report_in_use,
 };
 
-void
-debug_lock_for_fork(void)
-{
-	freed_lock_for_fork();
-}
-
-void
-debug_unlock_for_fork(bool child)
-{
-	freed_unlock_for_fork();
-	if (child)
-		report_after_fork();
-}
-
 DESCRIBE(DESCRIBED_DEBUG);

@@ -242,7 +242,4 @@ void debug_log_failure(struct umem_cache *cache, size_t size);
  */
 void debug_alloc_failed(struct umem_cache *cache, size_t size);
 
-void debug_lock_for_fork(void);
-void debug_unlock_for_fork(bool child);
-
 #endif

@@ -2,8 +2,9 @@
  * alloc_resize.c - resizing of blocks
  *
  * A block stays in place while its chunk is good enough for the new size: while
- * it uses more than half of it.  Large blocks grow and move as large.c can do
- * it.  All others are copied.
+ * it uses more than half of it.  Large blocks, and those of a class whose slabs
+ * have one chunk, grow, shrink and move as large.c can do it.  All others are
+ * copied.
  */
 #include <errno.h>
 
@@ -86,29 +87,13 @@ resize_to_large(void *p, size_t bytes, size_t size)
 	return q;
 }
 
-/*
- * Bypasses the functions that take samples and debug blocks, so it uses
- * resize_to_large() only while both are off.
- */
-static noinline void *
-resize_grow_to_large(void *p, size_t bytes, size_t size)
-{
-	void *q = NULL;
-
-	if (!sample_is_on() && !debug_large())
-		q = resize_to_large(p, bytes, size);
-	return q != NULL ? q : resize_by_copy(p, bytes, size);
-}
-
 /* Resizes a block if it has a size class now, or if its new size has one. */
 static inline void *
 resize_class(void *p, size_t bytes, size_t size)
 {
-	if (resize_keeps_in_place(bytes, size))
-		return p;
-	return likely(size <= bytes || bytes < LARGE_GROWN)
-		   ? resize_by_copy(p, bytes, size)
-		   : resize_grow_to_large(p, bytes, size);
+	return resize_keeps_in_place(bytes, size)
+		   ? p
+		   : resize_by_copy(p, bytes, size);
 }
 
 /* Resizes a sample.  A large sample grows like other large blocks. */
@@ -177,6 +162,8 @@ resize_large(void *p, size_t bytes, size_t size)
 	for (unsigned i = 0;
 	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		q = large_resize(p, bytes, size);
+	/* A program may do nothing else. */
+	update_poll();
 	if (q == NULL)
 		return alloc_no_memory(NULL, size);
 	if (size > bytes && sample_is_on())
@@ -184,17 +171,42 @@ resize_large(void *p, size_t bytes, size_t size)
 	return q == p && size < bytes ? resize_keep_too_large(p) : q;
 }
 
+/*
+ * Makes a block of a class a large block, and resizes it.  A block with a slab
+ * of its own keeps its place: it can grow into the span behind it, or release
+ * its tail, and nothing is copied.  Bypasses the functions that take samples
+ * and debug blocks.  Returns NULL if the block remains to be copied.
+ */
+static void *
+resize_class_to_large(unsigned class, void *p, size_t bytes, size_t size)
+{
+	if (size < LARGE_GROWN || resize_keeps_in_place(bytes, size) ||
+	    sample_is_on() || debug.on || checker_on)
+		return NULL;
+	if (slab_detach(&class_cache[class]->slabs, p)) {
+		large_register(p, bytes);
+		return resize_large(p, bytes, size);
+	}
+	return size > bytes && bytes >= LARGE_GROWN
+		   ? resize_to_large(p, bytes, size)
+		   : NULL;
+}
+
 /* Resizes a block by its kind: sample, debugged, large, or of a class. */
 static void *
 resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 {
+	void *q = NULL;
+
 	if (unlikely(class == CLASS_SAMPLE))
 		return resize_sample(p, bytes, size);
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
-	if (class == PAGE_MAP_LARGE && size >= LARGE_GROWN)
+	if (class != PAGE_MAP_LARGE)
+		q = resize_class_to_large(class, p, bytes, size);
+	else if (size >= LARGE_GROWN)
 		return resize_large(p, bytes, size);
-	return resize_class(p, bytes, size);
+	return q != NULL ? q : resize_class(p, bytes, size);
 }
 
 static noinline void *

@@ -458,6 +458,28 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	desc_free(store, slab);
 }
 
+bool
+slab_detach(struct slab_store *store, void *chunk)
+{
+	struct slab *slab = page_map_owner(chunk);
+
+	if (store->layout.chunk != store->layout.slab_bytes ||
+	    store->constructs || store->source != NULL ||
+	    store->has_guard_pages || store->is_unbacked ||
+	    store->is_annotated || store->record_bytes != 0)
+		return false;
+	umem_assert(slab->store == store && slab->span == (uintptr_t)chunk);
+	lock_take(&store->lock);
+	umem_assert(slab->bin == SLAB_BIN_FULL);
+	list_remove(&slab->link);
+	slab_unregister_locked(store, slab);
+	nused_add_locked(store, -1);
+	lock_release(&store->lock);
+	page_map_clear(chunk, store->layout.slab_bytes);
+	desc_free(store, slab);
+	return true;
+}
+
 unsigned
 slab_chain_most(const struct slab_store *store)
 {

@@ -203,6 +203,13 @@ enum slab_fault slab_give(
  */
 void slab_give_raw(struct slab_store *store, void *chunk);
 
+/*
+ * Makes the span of a slab that has one chunk, which is taken, a span of the
+ * caller.  Returns false if the slab has other chunks, or if its memory needs
+ * more than the heap's functions.
+ */
+bool slab_detach(struct slab_store *store, void *chunk);
+
 /* Returns the fault of a free of p, for a message.  Takes the lock. */
 enum slab_fault slab_free_fault(struct slab_store *store, void *p);
 

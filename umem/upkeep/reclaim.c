@@ -224,13 +224,6 @@ reclaim_depots(size_t bytes)
 	    WALK_DEPOTS, is_depot_reclaimable, reclaim_flush_depot, &bytes);
 }
 
-static void
-reclaim_flush_depots(size_t target)
-{
-	if (cache_walk_sum(TALLY_DEPOTS, cache_depot_bytes) > target)
-		reclaim_depots(RELEASE_LIMIT);
-}
-
 /*
  * Returns the bytes by which the heap has grown since the last call that did
  * not return 0, if they are a step at least; otherwise 0.
@@ -251,29 +244,24 @@ growth_take(size_t clean, size_t step)
 	return clean - before;
 }
 
-static size_t
-step_bytes(size_t target)
-{
-	size_t step = target / STEP_PART;
-
-	return step < STEP_MAX ? step : STEP_MAX;
-}
-
 void
 reclaim_check(void)
 {
 	size_t at = load_relaxed(&reclaim_at);
 	size_t total = heap_allocated_total(), clean = heap_allocated_clean();
 	size_t target = idle_target(heap_committed());
-	size_t step = step_bytes(target), grown;
+	size_t step = target / STEP_PART, grown;
 	int saved = errno;
 
+	if (step > STEP_MAX)
+		step = STEP_MAX;
 	/* Signed, as in growth_take().  One thread of several does it. */
 	if ((ssize_t)(total - at) < 0 ||
 	    !__atomic_compare_exchange_n(&reclaim_at, &at, total + step, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	reclaim_flush_depots(target);
+	if (cache_walk_sum(TALLY_DEPOTS, cache_depot_bytes) > target)
+		reclaim_depots(RELEASE_LIMIT);
 	grown = growth_take(clean, step);
 	if (grown != 0) {
 		/* Undo the count, so that the next check tries again. */

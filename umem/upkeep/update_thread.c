@@ -401,12 +401,6 @@ is_wanted(void)
 }
 
 static bool
-is_as_wanted(void)
-{
-	return is_wanted() == update_has_thread();
-}
-
-static bool
 keeper_try(void)
 {
 	uint32_t nobody = 0;
@@ -471,7 +465,7 @@ update_thread_await(void)
 static void
 update_thread_settle(void)
 {
-	while (!is_as_wanted() && keeper_try())
+	while (is_wanted() != update_has_thread() && keeper_try())
 		if (!keeper_work(/* gives_way */ false))
 			break;
 	if (os_is_confined())

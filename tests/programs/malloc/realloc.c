@@ -7,6 +7,9 @@
  * test run: memory
  * test args: memory
  * test modes: rseq locked own
+ * test run: large
+ * test args: large
+ * test env: UMEM_OPTIONS=thread=no
  */
 #include "tests/programs/check.h"
 
@@ -192,8 +195,41 @@ memory(void)
 	takes_what_it_holds(once);
 }
 
+enum {
+	NLARGE = 8,
+	LARGE = 16 * MIB,
+	NSHORT = 60,
+	MOST_KIB = 2 * LARGE / KIB,
+};
+
+/*
+ * A program with one thread that makes no other call than realloc() of large
+ * blocks returns the memory that they release, within some seconds.
+ */
+static void
+large(void)
+{
+	long before = rss_kib();
+	char *p[NLARGE] = {NULL};
+
+	for (int i = 0; i < NLARGE; i++) {
+		check((p[i] = realloc(NULL, LARGE)) != NULL);
+		memset(p[i], 1, LARGE);
+	}
+	for (int i = 0; i < NLARGE; i++)
+		check((p[i] = realloc(p[i], LARGE / 16)) != NULL);
+	for (int i = 0; i < NSHORT && rss_kib() - before > MOST_KIB; i++) {
+		usleep(50000);
+		check((p[0] = realloc(p[0], LARGE / 8)) != NULL);
+		check((p[0] = realloc(p[0], LARGE / 16)) != NULL);
+	}
+	check(rss_kib() - before <= MOST_KIB);
+	for (int i = 0; i < NLARGE; i++)
+		free(p[i]);
+}
+
 static const struct test_case cases[] = {
-    {"content", content}, {"memory", memory}, {NULL, NULL}};
+    {"content", content}, {"memory", memory}, {"large", large}, {NULL, NULL}};
 
 int
 main(int argc, char **argv)

@@ -4,8 +4,8 @@
 # in every process, and then, in a process that does nothing and in one that
 # allocates a block, system calls and written pages, and page faults in the
 # former and in a child of fork().  A change that adds one must also change the
-# number here.  The numbers of the code are those of gcc
-# 12; with other compilers the test only reports them.
+# number here.  The numbers of the code are those of gcc 12; with other
+# compilers the test only reports them.
 set -eu
 export LC_ALL=C
 
@@ -141,26 +141,33 @@ cat >block.c <<'END'
 int main(void) { void *volatile p = malloc(32); return p == NULL; }
 END
 cat >faults.c <<'END'
-/* Writes the least number of page faults of 9 runs of a program. */
+/*
+ * Runs a program 9 times and writes the least number of its page faults, or of
+ * those of its children if it has exited with that number.
+ */
 #include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 int
 main(int argc, char **argv)
 {
-	char *environment[] = {argc > 2 ? argv[1] : NULL, NULL};
+	char *environment[] = {argv[1], NULL};
 	struct rusage used;
 	long least = LONG_MAX;
 	int pid, status;
 
+	personality(ADDR_NO_RANDOMIZE);
 	for (int i = 0; i < 9; i++) {
 		if (argc != 3 || posix_spawn(&pid, argv[2], NULL, NULL,
 				     argv + 2, environment) != 0 ||
-		    wait4(pid, &status, 0, &used) != pid || status != 0)
+		    wait4(pid, &status, 0, &used) != pid)
 			return 1;
+		if (WEXITSTATUS(status) != 0)
+			used.ru_minflt = WEXITSTATUS(status);
 		if (used.ru_minflt < least)
 			least = used.ru_minflt;
 	}
@@ -169,9 +176,7 @@ main(int argc, char **argv)
 }
 END
 cat >child.c <<'END'
-/* Writes the least number of page faults of 9 children. */
-#include <limits.h>
-#include <stdio.h>
+/* Exits with the least number of page faults of 9 children. */
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -182,20 +187,18 @@ main(void)
 {
 	void *volatile p = malloc(32);
 	struct rusage used;
-	long least = LONG_MAX;
-	int pid;
+	int least = 200, pid;
 
 	for (int i = 0; i < 9; i++) {
 		pid = fork();
 		if (pid == 0)
 			_exit(p == NULL);
 		if (wait4(pid, NULL, 0, &used) != pid)
-			return 1;
+			return 255;
 		if (used.ru_minflt < least)
 			least = used.ru_minflt;
 	}
-	printf("%ld\n", least);
-	return 0;
+	return least;
 }
 END
 for name in count idle block faults child; do
@@ -223,9 +226,12 @@ if env -i ./count ./idle; then
 	added idle 10 3
 	added block 31 14
 fi
-without=$(./faults NONE= ./idle)
-with=$(./faults "LD_PRELOAD=$SHIM" ./idle)
-most "page faults added to idle" $((with - without)) 8
-most "page faults added to a child of fork()" \
-    $(($(env -i LD_PRELOAD="$SHIM" ./child) - $(env -i ./child))) 3
+# faults PROGRAM MOST - at most so many more than without the library
+faults() {
+	most "page faults added to $1" \
+	    $(($(./faults "LD_PRELOAD=$SHIM" "./$1") - $(./faults NONE= "./$1"))) "$2"
+}
+
+faults idle 8
+faults child 3
 exit $status
