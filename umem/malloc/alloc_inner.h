@@ -59,10 +59,11 @@ unsigned alloc_block_to_free(
     void *p, size_t size, unsigned kind, size_t *bytes, const char *api);
 
 /*
- * Like umem_alloc(), but makes one attempt and ignores UMEM_NOFAIL and
+ * Like umem_alloc(), umem_alloc_align() if align is not 0, or umem_zalloc() if
+ * zero is set, but makes one attempt and ignores UMEM_NOFAIL and
  * umem_setmtbf().  size is above 0.
  */
-void *alloc_sized_once(size_t size);
+void *alloc_sized_once(size_t size, size_t align, bool zero);
 
 /*
  * Allocates for umem_alloc() and its relatives off the fast path, ignoring

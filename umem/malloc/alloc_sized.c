@@ -13,9 +13,8 @@
 
 size_t alloc_zero_bytes;
 
-/* Makes one attempt, without umem_setmtbf() and without the nofail callback. */
-static inline __attribute__((always_inline)) void *
-sized_alloc_once(size_t size, size_t align, bool zero)
+void *
+alloc_sized_once(size_t size, size_t align, bool zero)
 {
 	void *p;
 
@@ -33,33 +32,26 @@ sized_alloc_once(size_t size, size_t align, bool zero)
 	return p;
 }
 
-void *
-alloc_sized_once(size_t size)
-{
-	return sized_alloc_once(size, 0, false);
-}
-
 /*
  * A request for 0 bytes returns NULL, which is no failure, unless an option
  * asks for a block.
  */
-static void *
+static noinline void *
 sized_alloc(size_t size, size_t align, int flags, bool zero)
 {
 	void *p;
 
-	if (unlikely(size == 0)) {
+	if (size == 0)
 		size = alloc_zero_bytes;
-		if (size == 0)
-			return NULL;
-	}
+	if (unlikely(size == 0))
+		return NULL;
 	/* While umem_setmtbf() is in force, small_end is 0. */
 	if (unlikely(alloc_fast.small_end == 0) &&
 	    mtbf_must_fail(
 		flags, class_cache_if_made(size_class_of(size)), size))
 		return NULL;
 	do
-		p = sized_alloc_once(size, align, zero);
+		p = alloc_sized_once(size, align, zero);
 	while (unlikely(p == NULL) && nofail_retry(flags));
 	return p;
 }
@@ -67,12 +59,21 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 public void *
 umem_alloc(size_t size, int flags)
 {
+	void *p;
+
+	/* No magazine has blocks that are debugged or known to a checker. */
+	if (likely(size != 0) && alloc_get_fast(size, &p))
+		return p;
 	return sized_alloc(size, 0, flags, false);
 }
 
 public void *
 umem_zalloc(size_t size, int flags)
 {
+	void *p;
+
+	if (likely(size != 0) && alloc_get_fast(size, &p))
+		return memset(p, 0, size);
 	return sized_alloc(size, 0, flags, true);
 }
 
@@ -128,11 +129,10 @@ umem_free(const void *buf, size_t size)
 public void *
 umem_alloc_align(size_t size, size_t align, int flags)
 {
-	if (!is_pow2(align)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	return sized_alloc(size, align, flags, false);
+	if (is_pow2(align))
+		return sized_alloc(size, align, flags, false);
+	errno = EINVAL;
+	return NULL;
 }
 
 public void

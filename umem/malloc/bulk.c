@@ -222,7 +222,8 @@ bulk_alloc_each_once(size_t size, size_t n, void **blocks)
 {
 	size_t got = 0;
 
-	while (got < n && (blocks[got] = alloc_sized_once(size)) != NULL)
+	while (
+	    got < n && (blocks[got] = alloc_sized_once(size, 0, false)) != NULL)
 		got++;
 	return got;
 }

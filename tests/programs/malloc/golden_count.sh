@@ -49,9 +49,12 @@ check malloc 25
 check alloc_larger 35
 check free 34
 check aligned_alloc 44
+check umem_alloc 28
+check umem_free 45
 check umem_cache_alloc 21
 check umem_cache_free 25
 check_prefetch malloc
+check_prefetch umem_alloc
 check_prefetch umem_cache_alloc
 
 golden=12
