@@ -37,7 +37,7 @@ exec 8>hold
 start ./large 40000000
 large=$pid
 mkfifo hold2
-LD_PRELOAD=$SHIM "./small\"one" <hold2 >/dev/null 8>&- 9>&- &
+UMEM_OPTIONS=depot_bytes=2m LD_PRELOAD=$SHIM "./small\"one" <hold2 >/dev/null 8>&- 9>&- &
 small=$!
 exec 7>hold2
 until "$umem" ps 2>/dev/null | grep -Eq "^ *$small "; do
@@ -47,13 +47,16 @@ done
 # A file with the name of a process is not taken for a core.
 : >"$large"
 "$umem" ps >said 2>err || bad "ps fails"
-grep -Eq '^ *PID +RSS +IN USE +CACHED +NOT OURS +PROGRAM$' said || bad "no head"
-grep -Eq "^ *$large +([34][0-9]\.[0-9]|[34][0-9])M +38\.[0-9]M .* large$" said ||
-    bad "not the large process"
-grep -Eq "^ *$small +[0-9.]+[KM] .* small\"one$" said || bad "not the small one"
+grep -Eq '^ *PID +RSS +IN USE +CACHED +NOT OURS +AGE +PROGRAM +WHERE  OPTIONS$' \
+    said || bad "no head"
+grep -Eq "^ *$large +([34][0-9]\.[0-9]|[34][0-9])M +38\.[0-9]M .* [0-9ms]+  large +[^ ]+$" \
+    said || bad "not the large process"
+grep -Eq "^ *$small +[0-9.]+[KM] .* small\"one +[^ ]+  .*depot_bytes=2m" said ||
+    bad "not the small one, with its options"
 ! grep -Eq "^ *$other " said || bad "a process that does not run on umem"
-[ "$(grep -n " large$" said | cut -d: -f1)" -lt \
-    "$(grep -n " small\"one$" said | cut -d: -f1)" ] || bad "not by size"
+[ "$(grep -n " large " said | cut -d: -f1)" -lt \
+    "$(grep -n " small\"one " said | cut -d: -f1)" ] || bad "not by size"
+tail -1 said | grep -Eq '^ +all +[0-9.]+[MG] .* [0-9]+ processes' || bad "no sums"
 "$umem" ps --json >said || bad "ps --json fails"
 python3 - "$large" "$small" "$other" 3<said <<'END2' || bad "ps --json"
 import json, os, sys
@@ -61,12 +64,48 @@ rows = {str(p["pid"]): p for p in json.load(os.fdopen(3))["processes"]}
 large, small, other = sys.argv[1:]
 assert other not in rows
 assert rows[large]["program"] == "large" and rows[small]["program"] == 'small"one'
-assert rows[large]["live_bytes"] >= 40000000
-assert rows[large]["rss_bytes"] >= rows[large]["live_bytes"]
+memory = rows[large]["memory"]
+assert memory["live_bytes"] >= 40000000
+assert memory["rss_bytes"] >= memory["live_bytes"]
+assert rows[small]["options"] == "depot_bytes=2m"
+assert 0 < rows[large]["age_ns"] < 600e9
 for row in rows.values():
-    assert {"cached_bytes", "not_ours_bytes"} < set(row)
+    assert {"cached_bytes", "not_ours_bytes"} < set(row["memory"])
+    assert {"unit", "container"} < set(row)
 END2
 rm "$large"
+
+# Where a process runs: its innermost unit, or the container's ID or namespace.
+id=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+if unshare -m true 2>/dev/null; then
+	while read -r group want; do
+		echo "$group" >group
+		# shellcheck disable=SC2016 # for the inner shell
+		unshare -m bash -c 'mount --bind group "/proc/$1/cgroup" &&
+			exec "$2" ps' - "$large" "$umem" >said 2>err
+		grep -Eq " large +$want$" said || bad "$group: not $want"
+	done <<-END2
+		0::/system.slice/redis.service redis.service
+		0::/user.slice/user@1.service/app.slice/a.scope/b a.scope
+		0::/system.slice/docker-$id.scope 0123456789ab
+		4:cpu,cpuacct:/docker/$id 0123456789ab
+		0::/kubepods.slice/cri-containerd-$id.scope/x.service 0123456789ab
+		0::/$id/${id}0 0123456789ab
+		0::/${id}0/my.services -
+		4:memory:/redis.service -
+		1:name=systemd:/old.service old.service
+		0::/ -
+	END2
+	LD_PRELOAD=$SHIM unshare -pf ./large 2000000 <hold2 >/dev/null 9>&- 8>&- 7>&- &
+	apart=$!
+	until "$umem" ps 2>/dev/null >said &&
+	    grep -Eq " large +pid:\[[0-9]+\]$" said; do
+		kill -0 $! || bad "no process of another namespace"
+	done
+	"$umem" metrics --all >said
+	grep -Eq "^umem_live_bytes\{pid=\"[0-9]+\",program=\"large\",container=\"pid:\[[0-9]+\]\"\} " \
+	    said || bad "metrics: no container"
+fi
 
 # Several processes: a block of lines for each family, with labels.
 check=$TOP/tests/programs/inspect/parts/openmetrics.py
@@ -74,11 +113,11 @@ for which in --all "$large $small"; do
 	# shellcheck disable=SC2086 # words
 	"$umem" metrics $which >said 2>err || bad "metrics $which"
 	python3 "$check" <said >/dev/null || bad "metrics $which: no OpenMetrics"
-	grep -Eq "^umem_live_bytes\{pid=\"$large\",program=\"large\"\} 4[0-9]{7}$" \
+	grep -Eq "^umem_live_bytes\{pid=\"$large\",program=\"large\"[^}]*\} 4[0-9]{7}$" \
 	    said || bad "metrics $which: not the large one"
-	grep -q "^umem_failures_total{pid=\"$small\",program=\"small_one\"} 0$" \
+	grep -q "^umem_failures_total{pid=\"$small\",program=\"small_one\"[^}]*} 0$" \
 	    said || bad "metrics $which: not the small one"
-	grep -q "^umem_cache_live_objects{pid=\"$small\",program=\"small_one\",cache=\"umem_alloc_" \
+	grep -q "^umem_cache_live_objects{pid=\"$small\",program=\"small_one\"[^}]*,cache=\"umem_alloc_" \
 	    said || bad "metrics $which: no cache"
 done
 "$umem" metrics "$large" >said
@@ -126,4 +165,5 @@ left=$(find . -name 'text.prom?*')
 [ -z "$left" ] || bad "left: $left"
 finish 0
 exec 7>&- 8>&-
-wait $small $other
+# shellcheck disable=SC2086 # words
+wait $small $other ${apart-}

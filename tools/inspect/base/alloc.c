@@ -103,23 +103,14 @@ xresize(void *old, size_t bytes)
 }
 
 char *
-xprint_list(const char *format, va_list arguments)
-{
-	char *text;
-
-	if (vasprintf(&text, format, arguments) < 0)
-		fail_with(EXIT_ERROR, "out of memory");
-	return text;
-}
-
-char *
 xprint(const char *format, ...)
 {
 	va_list arguments;
 	char *text;
 
 	va_start(arguments, format);
-	text = xprint_list(format, arguments);
+	if (vasprintf(&text, format, arguments) < 0)
+		fail_with(EXIT_ERROR, "out of memory");
 	va_end(arguments);
 	return text;
 }

@@ -19,8 +19,6 @@
 void *xalloc(size_t bytes); /* zeros */
 void *xresize(void *old, size_t bytes);
 char *xprint(const char *format, ...) __attribute__((format(printf, 1, 2)));
-char *xprint_list(const char *format, va_list arguments)
-    __attribute__((format(printf, 1, 0)));
 
 /* Makes space for one more element; the array doubles. */
 #define ARRAY_GROW(array, n, capacity)                                         \

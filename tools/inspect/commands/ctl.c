@@ -92,26 +92,24 @@ argument_apply(const struct target_options *options, const char *argument)
 static void
 print_all(const struct target_options *options)
 {
-	printf("%-20s %-20s %s\n", "OPTION", "VALUE", "DEFAULT");
+	const char *const row = "%-20s %-20s %s\n";
+
+	if (json_wanted)
+		json_open(NULL, '{');
+	else
+		printf(row, "OPTION", "VALUE", "DEFAULT");
 	for (size_t i = 0; i < options->n; i++) {
 		const struct target_option *option = &options->option[i];
+		const char *value = present_text(options, option);
 
-		if (option->live)
-			printf("%-20s %-20s %s\n", option->name,
-			    present_text(options, option),
+		if (option->live && json_wanted)
+			json_text(option->name, value);
+		else if (option->live)
+			printf(row, option->name, value,
 			    options_text(options, option, option->initial));
 	}
-}
-
-static void
-json_all(const struct target_options *options)
-{
-	json_open(NULL, '{');
-	for (size_t i = 0; i < options->n; i++)
-		if (options->option[i].live)
-			json_text(options->option[i].name,
-			    present_text(options, &options->option[i]));
-	json_close();
+	if (json_wanted)
+		json_close();
 }
 
 int
@@ -138,11 +136,7 @@ command_ctl(int argc, char **argv)
 	for (int i = optind + 1; i < argc; i++)
 		argument_apply(&options, argv[i]);
 	target_release(target);
-	if (optind + 1 < argc)
-		return EXIT_OK;
-	if (json_wanted)
-		json_all(&options);
-	else
+	if (optind + 1 == argc)
 		print_all(&options);
 	return EXIT_OK;
 }

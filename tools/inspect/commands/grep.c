@@ -116,15 +116,11 @@ command_grep(int argc, char **argv)
 	int letter;
 
 	while ((letter = next_option(argc, argv, "d:q")) != -1)
-		switch (letter) {
-		case 'd':
+		if (letter == 'd')
 			search.distance =
 			    size_argument(optarg, "grep: ", "size");
-			break;
-		case 'q':
+		else
 			search.bare = true;
-			break;
-		}
 	expect_arguments(argc, argv, 2, 2);
 	search.value = address_argument(argv[optind + 1], "grep: ", "address");
 	model = snapshot_open(argv[optind], MODEL_MEMORY | MODEL_MOVING);

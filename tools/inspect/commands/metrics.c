@@ -123,6 +123,22 @@ print_value(const struct usage *u, const struct metric_family *family,
 	print_sample(family, labels, &figures);
 }
 
+/* A label without a value is as good as none, and has no text. */
+static const char *
+label_if(const char *name, const char *value)
+{
+	return *value == '\0' ? ""
+			      : xprint(",%s=\"%s\"", name, label_text(value));
+}
+
+static const char *
+process_labels(const struct process *p)
+{
+	return xprint("pid=\"%s\",program=\"%s\"%s%s", label_text(p->name),
+	    label_text(p->program), label_if("unit", p->place.unit),
+	    label_if("container", p->place.container));
+}
+
 static void
 print_family(const struct processes *all, const struct metric_family *family,
     bool is_of_cache, bool has_labels)
@@ -132,8 +148,7 @@ print_family(const struct processes *all, const struct metric_family *family,
 		const char *labels = "";
 
 		if (has_labels)
-			labels = xprint("pid=\"%s\",program=\"%s\"",
-			    label_text(p->name), label_text(p->program));
+			labels = process_labels(p);
 		if (is_of_cache)
 			print_caches(&p->usage, family, labels);
 		else

@@ -14,6 +14,8 @@
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"
 #include "tools/inspect/commands/processes.h"
+#include "tools/inspect/model/options.h"
+#include "tools/inspect/sites/sites.h"
 #include "tools/inspect/symbols/program.h"
 
 static void
@@ -22,8 +24,11 @@ add_target(struct processes *all, struct target *target)
 	struct model model = {
 	    .target = target, .layout = layout_find_ready(target)};
 	const char *program = program_name(target);
+	struct target_options options = options_read(target, model.layout);
 	struct process process = {.name = target->name,
-	    .program = program != NULL ? program : "process"};
+	    .program = program != NULL ? program : "process",
+	    .options = options_changed(&options),
+	    .place = place_read(target)};
 
 	usage_read(&model, &process.usage);
 	ARRAY_GROW(all->list, all->n, all->capacity);
@@ -54,15 +59,12 @@ try_process(struct processes *all, const char *pid)
 static bool
 is_forbidden(const char *pid)
 {
-	char path[300];
-	int fd;
+	int fd = open(xprint("/proc/%s/maps", pid), O_RDONLY | O_CLOEXEC);
+	bool is = fd < 0 && (errno == EACCES || errno == EPERM);
 
-	snprintf(path, sizeof(path), "/proc/%s/maps", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == EACCES || errno == EPERM;
-	close(fd);
-	return false;
+	if (fd >= 0)
+		close(fd);
+	return is;
 }
 
 static int
@@ -106,25 +108,49 @@ processes_json(const struct processes *all)
 	json_open(NULL, '{');
 	json_open("processes", '[');
 	for (size_t i = 0; i < all->n; i++) {
-		const struct usage *u = &all->list[i].usage;
-
 		json_open(NULL, '{');
 		json_number("pid", strtoul(all->list[i].name, NULL, 10));
 		json_text("program", all->list[i].program);
-		json_number("rss_bytes", u->rss);
-		json_number("live_bytes", u->in_use);
-		json_number("cached_bytes", usage_cached(u));
-		json_number("not_ours_bytes", u->others);
+		json_text("unit", all->list[i].place.unit);
+		json_text("container", all->list[i].place.container);
+		json_text("options", all->list[i].options);
+		json_number("age_ns", all->list[i].place.age);
+		usage_json(&all->list[i].usage);
 		json_close();
 	}
 	json_close();
 	json_close();
 }
 
+/* Prints a row; the last columns are those that vary most in width. */
+static void
+print_row(const char *name, const struct usage *u, const char *age,
+    const char *program, const char *rest)
+{
+	printf("%7s %8s %8s %8s %8s %6s  %-15s %s\n", name, size_text(u->rss),
+	    size_text(u->in_use), size_text(usage_cached(u)),
+	    size_text(u->others), age, program, rest);
+}
+
+static void
+print_process(const struct process *p)
+{
+	const struct place *place = &p->place;
+	const char *where = *place->unit ? place->unit : "-";
+
+	if (*place->container != '\0')
+		where = place->container;
+	if (strcmp(p->options, "none") != 0)
+		where = xprint("%s  %s", where, p->options);
+	print_row(
+	    p->name, &p->usage, site_age_text(place->age), p->program, where);
+}
+
 int
 command_ps(int argc, char **argv)
 {
 	struct processes all = {0};
+	struct usage sum = {0};
 
 	no_option(argc, argv);
 	expect_arguments(argc, argv, 0, 0);
@@ -133,15 +159,17 @@ command_ps(int argc, char **argv)
 		processes_json(&all);
 		return EXIT_OK;
 	}
-	printf("%7s %8s %8s %8s %8s  %s\n", "PID", "RSS", "IN USE", "CACHED",
-	    "NOT OURS", "PROGRAM");
+	printf("%7s %8s %8s %8s %8s %6s  %-15s %s\n", "PID", "RSS", "IN USE",
+	    "CACHED", "NOT OURS", "AGE", "PROGRAM", "WHERE  OPTIONS");
 	for (size_t i = 0; i < all.n; i++) {
 		const struct usage *u = &all.list[i].usage;
 
-		printf("%7s %8s %8s %8s %8s  %s\n", all.list[i].name,
-		    size_text(u->rss), size_text(u->in_use),
-		    size_text(usage_cached(u)), size_text(u->others),
-		    all.list[i].program);
+		print_process(&all.list[i]);
+		sum.rss += u->rss;
+		sum.in_use += u->in_use;
+		sum.cpus += usage_cached(u);
+		sum.others += u->others;
 	}
+	print_row("all", &sum, "", xprint("%zu processes", all.n), "");
 	return EXIT_OK;
 }

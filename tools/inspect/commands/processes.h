@@ -3,11 +3,14 @@
 #define TOOLS_PROCESSES_H
 
 #include "tools/inspect/model/usage.h"
+#include "tools/inspect/target/place.h"
 
 /* A process, or the process of a core, and its memory. */
 struct process {
 	const char *name;    /* its number, or the path of its core */
 	const char *program; /* not NULL */
+	const char *options; /* those that differ from their defaults */
+	struct place place;
 	struct usage usage;
 };
 

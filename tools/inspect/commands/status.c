@@ -192,7 +192,7 @@ print_memory_limit(
 }
 
 static void
-json_limits(const struct model *model)
+json_limits(const struct model *model, const struct usage *u)
 {
 	size_t nreached, n = count_limits(model, &nreached);
 
@@ -200,11 +200,6 @@ json_limits(const struct model *model)
 	json_number("caches", n);
 	json_number("reached", nreached);
 	json_close();
-}
-
-static void
-json_memory_limits(const struct usage *u)
-{
 	json_number("limited_bytes", u->held);
 	json_number("soft_limit", u->soft.limit);
 	json_number("soft_limit_hits", u->soft.nreached);
@@ -223,8 +218,7 @@ json_status(struct model *model, const struct target_options *options,
 	json_text("mode", mode_of(model));
 	json_text("debug", debug_text(model));
 	json_text("options", options_changed(options));
-	json_limits(model);
-	json_memory_limits(usage);
+	json_limits(model, usage);
 	json_number("concurrency", cpu_layer_value(model, L_LAYER_NWANTED));
 	json_address("heap", model->base);
 	json_number("heap_addresses", model->end - model->base);

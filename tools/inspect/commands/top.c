@@ -58,27 +58,17 @@ top_draw(const struct top *top, bool is_screen)
 	fflush(stdout);
 }
 
-static enum top_sort
-parse_sort(const char *text)
+static size_t
+parse_order(const char *text)
 {
-	enum top_sort sort = top_sort_named(text);
+	size_t order = top_order_named(text);
 
-	if (sort == TOP_SORTS)
+	if (order == SIZE_MAX)
 		fail_with(EXIT_ERROR,
 		    "top: -s takes memory, use, cached, growth, loads or "
 		    "locks, not %s",
 		    text);
-	return sort;
-}
-
-static uint64_t
-parse_count(const char *command, const char *text)
-{
-	uint64_t n = size_argument(text, "top: ", "number of screens");
-
-	if (n == 0)
-		fail_usage(command, "-n takes at least 1");
-	return n;
+	return order;
 }
 
 int
@@ -95,10 +85,13 @@ command_top(int argc, char **argv)
 		if (letter == 'i')
 			top.interval = watch_parse_interval(argv[0], optarg);
 		else if (letter == 'n')
-			count = parse_count(argv[0], optarg);
+			count =
+			    size_argument(optarg, "top: ", "number of screens");
 		else
-			top.sort = parse_sort(optarg);
+			top.order = parse_order(optarg);
 	name = only_argument(argc, argv);
+	if (count == 0)
+		fail_usage(argv[0], "-n takes at least 1");
 	if (json_wanted)
 		fail_usage(argv[0], "--json: see umem status and umem stat");
 	watch_open(&top.watch, name);

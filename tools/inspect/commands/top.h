@@ -4,23 +4,12 @@
 
 #include "tools/inspect/commands/watch.h"
 
-/* The order of the caches. */
-enum top_sort {
-	TOP_BY_MEMORY,
-	TOP_BY_USE,
-	TOP_BY_CACHED,
-	TOP_BY_GROWTH,
-	TOP_BY_LOADS,
-	TOP_BY_LOCKS,
-	TOP_SORTS
-};
-
 struct top {
 	struct watch watch;
 	struct usage now, before, first;
 	size_t nlooks;
 	double interval; /* seconds */
-	enum top_sort sort;
+	size_t order;    /* top_order_named() */
 	bool has_before; /* rates are known */
 };
 
@@ -32,7 +21,7 @@ struct top {
  */
 char **top_lines(const struct top *top, size_t rows, size_t width, size_t *n);
 
-/* Returns the order with this name, or TOP_SORTS. */
-enum top_sort top_sort_named(const char *name);
+/* Returns the order of the caches with this name, or SIZE_MAX. */
+size_t top_order_named(const char *name);
 
 #endif

@@ -6,7 +6,6 @@
  * rows, and then fewer columns.  A screen for a file or pipe has a fixed number
  * of rows.
  */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -32,9 +31,9 @@ static const struct column {
 /* A row of the table of caches. */
 struct row {
 	const char *name;
-	uint64_t memory, in_use, cached;
+	double memory, in_use, cached;
 	bool has_growth; /* the next is known */
-	int64_t growth;
+	double growth;
 	bool moves; /* the next two are known */
 	double loads, locks;
 	double cpu_hits, depot_hits; /* 0 to 1; -1: none */
@@ -46,17 +45,26 @@ static struct {
 	size_t width;
 } screen;
 
-static const char *const sort_names[TOP_SORTS] = {
-    "memory", "use", "cached", "growth", "loads", "locks"};
+/* The orders of the caches, by a number of their rows. */
+static const struct {
+	const char *name;
+	size_t offset;
+} orders[] = {{"memory", offsetof(struct row, memory)},
+    {"use", offsetof(struct row, in_use)},
+    {"cached", offsetof(struct row, cached)},
+    {"growth", offsetof(struct row, growth)},
+    {"loads", offsetof(struct row, loads)},
+    {"locks", offsetof(struct row, locks)}};
 
-enum top_sort
-top_sort_named(const char *name)
+size_t
+top_order_named(const char *name)
 {
-	enum top_sort sort = TOP_BY_MEMORY;
+	size_t order = 0;
 
-	while (sort < TOP_SORTS && strcmp(name, sort_names[sort]) != 0)
-		sort++;
-	return sort;
+	while (
+	    order < array_size(orders) && strcmp(name, orders[order].name) != 0)
+		order++;
+	return order < array_size(orders) ? order : SIZE_MAX;
 }
 
 /* Cuts a text behind so many characters, of which some may be UTF-8. */
@@ -73,19 +81,16 @@ text_cut(char *text, size_t width)
 	}
 }
 
-static void __attribute__((format(printf, 1, 2)))
-line_add(const char *format, ...)
+/* Adds a line, which is freed with the others. */
+static void
+line_put(char *text)
 {
-	va_list arguments;
-	char *text;
-
-	va_start(arguments, format);
-	text = xprint_list(format, arguments);
-	va_end(arguments);
 	text_cut(text, screen.width);
 	ARRAY_GROW(screen.line, screen.n, screen.capacity);
 	screen.line[screen.n++] = text;
 }
+
+#define line_add(...) line_put(xprint(__VA_ARGS__))
 
 static void
 lines_clear(void)
@@ -106,7 +111,7 @@ add_title(const struct top *top)
 	line_add("umem top  %d %s  %zu thread%s  %s  every %g s  by %s",
 	    top->watch.target->pid, top->watch.program, top->watch.nthreads,
 	    top->watch.nthreads == 1 ? "" : "s", clock, top->interval,
-	    sort_names[top->sort]);
+	    orders[top->order].name);
 }
 
 static void
@@ -155,16 +160,17 @@ row_of(const struct top *top, const struct usage_cache *c)
 	    top->has_before ? cache_find(&top->before, c) : &at_start;
 	struct row row = {.name = c->name,
 	    .memory = c->memory,
-	    .in_use = c->nlive * c->chunk,
-	    .cached = (c->nchunks - c->nlive - c->nwaiting) * c->chunk,
+	    .in_use = (double)(c->nlive * c->chunk),
+	    .cached =
+		(double)((c->nchunks - c->nlive - c->nwaiting) * c->chunk),
 	    .cpu_hits = -1,
 	    .depot_hits = -1};
 	uint32_t nloads, nreceived, nrefills;
 
 	row.has_growth = top->nlooks != 0;
-	row.growth = (int64_t)row.in_use;
+	row.growth = row.in_use;
 	if (first != NULL)
-		row.growth -= (int64_t)(first->nlive * first->chunk);
+		row.growth -= (double)(first->nlive * first->chunk);
 	if (before == NULL)
 		return row;
 	row.moves = top->has_before;
@@ -187,32 +193,20 @@ row_of_bytes(
 {
 	return (struct row){.name = name,
 	    .has_growth = top->nlooks != 0,
-	    .memory = bytes,
-	    .in_use = bytes,
-	    .growth = (int64_t)(bytes - first),
+	    .memory = (double)bytes,
+	    .in_use = (double)bytes,
+	    .growth = (double)bytes - (double)first,
 	    .cpu_hits = -1,
 	    .depot_hits = -1};
 }
 
-static enum top_sort order_wanted;
+static size_t order_wanted;
 
 static double
 sort_value(const struct row *row)
 {
-	switch (order_wanted) {
-	case TOP_BY_USE:
-		return (double)row->in_use;
-	case TOP_BY_CACHED:
-		return (double)row->cached;
-	case TOP_BY_GROWTH:
-		return (double)row->growth;
-	case TOP_BY_LOADS:
-		return row->loads;
-	case TOP_BY_LOCKS:
-		return row->locks;
-	default:
-		return (double)row->memory;
-	}
+	return *(const double *)(const void *)((const char *)row +
+					       orders[order_wanted].offset);
 }
 
 static int
@@ -247,7 +241,7 @@ rows_make(const struct top *top, size_t *n)
 	if (u->arenas != 0)
 		rows[(*n)++] = row_of_bytes(
 		    top, "[other arenas]", u->arenas, top->first.arenas);
-	order_wanted = top->sort;
+	order_wanted = top->order;
 	if (*n != 0)
 		qsort(rows, *n, sizeof(*rows), order_caches);
 	return rows;
@@ -313,9 +307,10 @@ add_cells(const char *name, const char *const *texts)
 static void
 add_cache(const struct row *row)
 {
-	const char *texts[array_size(columns)] = {size_text(row->memory),
-	    size_text(row->in_use), size_text(row->cached),
-	    row->has_growth ? growth_text((double)row->growth, false) : "-",
+	const char *texts[array_size(columns)] = {
+	    bytes_text(row->memory, false), bytes_text(row->in_use, false),
+	    bytes_text(row->cached, false),
+	    row->has_growth ? growth_text(row->growth, false) : "-",
 	    number_text(row->moves, row->loads),
 	    number_text(row->cpu_hits >= 0, row->cpu_hits * 100),
 	    number_text(row->depot_hits >= 0, row->depot_hits * 100),

@@ -39,18 +39,6 @@ walk_chunks(struct model *model, const struct cache *only, bool live)
 			print_item(model->larges[i].at);
 }
 
-static void
-walk_allocated(struct model *model, const struct cache *only)
-{
-	walk_chunks(model, only, true);
-}
-
-static void
-walk_free(struct model *model, const struct cache *only)
-{
-	walk_chunks(model, only, false);
-}
-
 static const struct cache *leaks_of; /* NULL: of all */
 
 static void
@@ -73,22 +61,6 @@ walk_leaks(struct model *model, const struct cache *only)
 	leaks_each(model, print_leak);
 }
 
-static const struct walk {
-	const char *name;
-	void (*run)(struct model *model, const struct cache *only);
-	unsigned parts; /* MODEL_* */
-} walks[] = {{"allocated", walk_allocated, 0}, {"free", walk_free, 0},
-    {"leak", walk_leaks, MODEL_POINTERS}};
-
-static const struct walk *
-find_walk(const char *name)
-{
-	for (size_t i = 0; i < array_size(walks); i++)
-		if (strcmp(walks[i].name, name) == 0)
-			return &walks[i];
-	return NULL;
-}
-
 static const struct cache *
 find_cache(struct model *model, const char *name)
 {
@@ -103,23 +75,26 @@ int
 command_walk(int argc, char **argv)
 {
 	const struct cache *only = NULL;
-	const struct walk *walk;
 	struct model *model;
+	const char *what;
+	bool leaks, live;
 
 	no_option(argc, argv);
 	expect_arguments(argc, argv, 2, 3);
-	walk = find_walk(argv[optind + 1]);
-	model = snapshot_open(argv[optind], walk == NULL ? 0 : walk->parts);
-	if (walk == NULL)
-		only = find_cache(model, argv[optind + 1]);
+	what = argv[optind + 1];
+	leaks = strcmp(what, "leak") == 0;
+	live = strcmp(what, "free") != 0;
+	model = snapshot_open(argv[optind], leaks ? MODEL_POINTERS : 0);
+	if (live && !leaks && strcmp(what, "allocated") != 0)
+		only = find_cache(model, what);
 	else if (argc - optind == 3)
 		only = find_cache(model, argv[optind + 2]);
 	if (json_wanted)
 		json_open(NULL, '[');
-	if (walk == NULL)
-		walk_allocated(model, only);
+	if (leaks)
+		walk_leaks(model, only);
 	else
-		walk->run(model, only);
+		walk_chunks(model, only, live);
 	if (json_wanted)
 		json_close();
 	return EXIT_OK;
