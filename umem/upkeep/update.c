@@ -379,15 +379,6 @@ update_due(uint64_t now)
 	errno = saved;
 }
 
-/* Can reclaim_check() find work? */
-static bool
-reclaim_is_due(void)
-{
-	/* Signed, because another thread may have stored a later total. */
-	return (intptr_t)(heap_allocated_total() - load_relaxed(&reclaim_at)) >=
-	       0;
-}
-
 /*
  * Releases memory if the heap exceeds the soft limit; the upkeep thread, if
  * there is one, makes the calls of the program for which that is not enough.
@@ -431,7 +422,9 @@ update_poll(void)
 
 	if (is_dirty || tick_pushes() != INT32_MAX)
 		poll_dirty(now);
-	if (unlikely(reclaim_is_due())) {
+	/* Signed, because another thread may have stored a later total. */
+	if (unlikely((intptr_t)(heap_allocated_total() -
+				load_relaxed(&reclaim_at)) >= 0)) {
 		reclaim_check();
 		release_above_limit();
 	}
