@@ -421,6 +421,8 @@ portable:
 
 # Names of functions a page documents beside its own, as "section name page".
 MAN	:= $(wildcard man/*.[1-9])
+# For systemd and Grafana, which do not look for them: umem_service(7).
+METRICS	:= $(wildcard tools/metrics/*)
 man_links = awk '/^\.Sh/ { on = $$2 == "NAME" } \
 	on && $$1 == ".Nm" { file = FILENAME; sub(".*/", "", file); \
 	n = split(file, part, "."); \
@@ -476,6 +478,8 @@ endif
 	install -d "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)"
 	install -m 644 tools/completion/umem.bash "$(DESTDIR)$(BASHDIR)"/umem
 	install -m 644 tools/completion/_umem "$(DESTDIR)$(ZSHDIR)"
+	install -d $(TO)/share/umem
+	install -m 644 $(METRICS) $(TO)/share/umem
 	@printf '%s\n' $(PC_DIRS) 'Name: umem' \
 	    'Description: object caches, arenas and malloc' \
 	    'Version: $(VERSION)' 'Libs: -L"$${libdir}" -lumem' \
@@ -513,8 +517,9 @@ uninstall:
 	    $(addprefix $(TO)/include/,umem.h umem.hpp umem_rcu.h \
 	    vmem.h sys/vmem.h) \
 	    $(addprefix $(TO)/,$(TOOLS:$B/%=bin/%)) \
+	    $(addprefix $(TO)/share/umem/,$(notdir $(METRICS))) \
 	    "$(DESTDIR)$(BASHDIR)"/umem "$(DESTDIR)$(ZSHDIR)"/_umem
-	@rmdir $(AT)/cmake/umem 2>/dev/null || :
+	@rmdir $(AT)/cmake/umem $(TO)/share/umem 2>/dev/null || :
 	@for page in $(MAN); do \
 		rm -f $(TO_MAN)"/man$${page##*.}/$${page##*/}"; done
 	@$(man_links) | while read -r section name page; do \

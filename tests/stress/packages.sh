@@ -26,6 +26,7 @@ check_files() {
 	has "$1" 5 '(umem(-malloc|-rcu)?\.pc|umem-config(-version)?\.cmake)'
 	has "$1" 2 'man3/(umem_alloc|vmem_xalloc)\.3(\.gz)?'
 	has umem 4 '(bin/umem|umem\.1(\.gz)?|umem_options\.7(\.gz)?|completions/umem)'
+	has umem 3 'share/umem/umem-(grafana\.json|metrics\.(service|timer))'
 	has umem 3 '(_umem|libumem(_malloc)?\.so\.1\.0\.0-gdb\.py)'
 }
 

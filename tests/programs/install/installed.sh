@@ -178,6 +178,7 @@ grep -qx '.so man3/umem_alloc.3' "$at/share/man/man3/umem_free.3"
 [ -f "$at/share/man/man7/umem_options.7" ]
 [ -f "$at/share/bash-completion/completions/umem" ]
 [ -f "$at/share/zsh/site-functions/_umem" ]
+[ -f "$at/share/umem/umem-metrics.timer" ]
 
 # Without DESTDIR, an installation also makes programs of this machine find the
 # library.
