@@ -78,14 +78,14 @@ static const struct command commands[] = {
 	"a flame graph of the memory in use, of a process that samples",
 	"umem users --html 1234 >memory.html"},
     {NULL, "diff", command_diff,
-	"[-eu] [-t seconds] [--force] [--json] BEFORE AFTER",
+	"[-eu] [-t seconds] [--force] [--json] BEFORE [AFTER]",
 	"growth between two looks at leaks or users",
 	"Each look is a file that leaks or users saved, or a PID or CORE,\n"
 	"which is looked at now.  Exits 1 if leaks grew.  -t waits before the\n"
-	"second look, -u looks at users if neither look is a file, -e prints\n"
-	"every row",
+	"second look, which is at the same process if AFTER is missing; -u\n"
+	"looks at users if neither look is a file, -e prints every row",
 	"the leaks of process 1234 that grow within a second",
-	"umem diff -t 1 1234 1234"},
+	"umem diff -t 1 1234"},
     {"corruption", "verify", command_verify,
 	"[--force] [--json] PID|CORE [CACHE ...]",
 	"check the buffers of debugged caches; exits 1 if any is corrupt", "",

@@ -76,8 +76,9 @@ grep -q '^umem users' said && grep -q '^umem status' said &&
 sed -n 's/^umem \(.*[0-9]\)  .*/\1/p' said >commands
 while read -r line; do
 	# shellcheck disable=SC2086 # words
-	expect 0 . ${line/-t 60/-t 0}
+	expect 0 . ${line/-t 60/-t 1}
 done <commands
+expect 2 'an argument is missing' diff "$pid"
 expect 2 'diff: soon is no number of seconds' diff -t soon "$pid" "$pid"
 finish 0
 expect 2 'no such process' diff leaks.old "$pid"
@@ -86,7 +87,7 @@ expect 2 'no such process' diff leaks.old "$pid"
 # machine it may get no CPU between them, so the looks are repeated.
 start env UMEM_DEBUG=audit "$TMP/sites" 100
 for _ in 1 2 3 4 5; do
-	"$umem" diff -t 1 "$pid" "$pid" >waited &
+	"$umem" diff -t 1 "$pid" >waited &
 	waiting=$!
 	while kill -0 $waiting 2>/dev/null; do
 		echo >&9

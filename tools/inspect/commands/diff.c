@@ -5,8 +5,9 @@
  * process or a core.
  */
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "tools/inspect/commands/commands.h"
 #include "tools/inspect/report/look.h"
@@ -30,47 +31,38 @@ take_look(const char *target, bool of_leaks, struct look *look)
 		exit(EXIT_ERROR);
 }
 
-static void
-wait_seconds(uint64_t seconds)
-{
-	struct timespec rest = {.tv_sec = (time_t)seconds};
-
-	while (rest.tv_sec + rest.tv_nsec > 0 && nanosleep(&rest, &rest) != 0)
-		;
-}
-
 int
 command_diff(int argc, char **argv)
 {
 	struct look look[2];
+	const char *target[2];
 	bool is_saved[2], every = false, of_leaks = true;
 	uint64_t seconds = 0;
 	int letter;
 
 	while ((letter = next_option(argc, argv, "et:u")) != -1)
-		switch (letter) {
-		case 'e':
-			every = true;
-			break;
-		case 't':
+		if (letter == 't')
 			seconds = size_argument(
 			    optarg, "diff: ", "number of seconds");
-			break;
-		case 'u':
+		else if (letter == 'u')
 			of_leaks = false;
-			break;
-		}
-	expect_arguments(argc, argv, 2, 2);
+		else
+			every = true;
+	expect_arguments(argc, argv, seconds != 0 ? 1 : 2, 2);
+	target[0] = argv[optind];
+	target[1] = argv[argc - 1];
 	for (int i = 0; i < 2; i++) {
-		is_saved[i] = read_saved(argv[optind + i], &look[i]);
+		is_saved[i] = read_saved(target[i], &look[i]);
 		if (is_saved[i])
 			of_leaks = look[i].of_leaks;
 	}
 	if (!is_saved[0])
-		take_look(argv[optind], of_leaks, &look[0]);
+		take_look(target[0], of_leaks, &look[0]);
 	if (!is_saved[1]) {
-		wait_seconds(seconds);
-		take_look(argv[optind + 1], of_leaks, &look[1]);
+		while (seconds != 0)
+			seconds = sleep(
+			    seconds < INT_MAX ? (unsigned)seconds : INT_MAX);
+		take_look(target[1], of_leaks, &look[1]);
 	}
 	return look_print_growth(&look[0], &look[1], every);
 }

@@ -245,10 +245,10 @@ print_nothing(struct model *model, const struct report_options *options)
 	if (model->sampling_mean == 0 && !audit_is_on(model))
 		printf("umem ctl %d sample=512k  records callers from now on\n",
 		    pid);
-	printf("umem users %d            by which callers it holds memory\n"
-	       "umem diff -u -t 60 %d %d  which of them grow in a minute\n"
-	       "umem status %d           how much of its memory is free\n",
-	    pid, pid, pid, pid);
+	printf("umem users %d          by which callers it holds memory\n"
+	       "umem diff -u -t 60 %d  which of them grow in a minute\n"
+	       "umem status %d         how much of its memory is free\n",
+	    pid, pid, pid);
 }
 
 static void
