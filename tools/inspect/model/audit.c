@@ -388,16 +388,6 @@ audit_json(struct model *model, const struct audit *audit)
 	audit_json_stack(model, audit);
 }
 
-/*
- * Is the last transaction of the record a free?  The state does not tell: a
- * free changes it, checks the buffer, and only then stores its transaction.
- */
-static bool
-is_of_free(const struct audit *audit)
-{
-	return audit->allocated_time != 0;
-}
-
 static void
 say_transaction(
     struct model *model, const char *verb, const struct audit *audit)
@@ -416,7 +406,12 @@ audit_say_transactions(struct model *model, const struct audit *audit)
 {
 	struct audit allocated;
 
-	if (!is_of_free(audit)) {
+	/*
+	 * Is the last transaction of the record a free?  The state does not
+	 * tell: a free changes it, checks the buffer, and only then stores its
+	 * transaction.
+	 */
+	if (audit->allocated_time == 0) {
 		if (audit->depth != 0)
 			say_transaction(model, "allocated", audit);
 		return;

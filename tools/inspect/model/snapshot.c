@@ -272,12 +272,6 @@ reads_much(unsigned parts)
 	return (parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0;
 }
 
-static enum hold
-registers_of(unsigned parts)
-{
-	return reads_much(parts) ? HOLD_REGISTERS : HOLD_STACKS;
-}
-
 /*
  * Makes a copy of the target that does not run, and copies the library's
  * structures from it.  bytes: to be read from it.  Returns false if the library
@@ -296,7 +290,8 @@ copy_target(struct model *model, unsigned parts, uint64_t bytes)
 	for (unsigned i = 0; i < COPY_TRIES; i++) {
 		if (!target_ask_copy(target, &request))
 			return false;
-		target_hold(target, registers_of(parts));
+		target_hold(
+		    target, reads_much(parts) ? HOLD_REGISTERS : HOLD_STACKS);
 		if (!target_make_copy(target, &request)) {
 			target_release(target);
 			continue;

@@ -121,6 +121,23 @@ modules_read(struct target *target, size_t *n)
 	return target->modules->module;
 }
 
+/*
+ * Is the address in a segment?  The kernel leaves a gap between two segments,
+ * in which other memory may lie, such as generated code.
+ */
+static bool
+in_segment(struct target *target, const struct module *m, uint64_t at)
+{
+	Elf64_Phdr headers[HEADERS_MAX];
+	size_t n = read_headers(target, m->start, headers);
+
+	for (size_t i = 0; i < n; i++)
+		if (headers[i].p_type == PT_LOAD &&
+		    at - m->bias - headers[i].p_vaddr < headers[i].p_memsz)
+			return true;
+	return false;
+}
+
 const struct module *
 module_find(struct target *target, uint64_t at)
 {
@@ -129,6 +146,6 @@ module_find(struct target *target, uint64_t at)
 
 	for (size_t i = 0; i < n; i++)
 		if (at >= m[i].start && at < m[i].end)
-			return &m[i];
+			return in_segment(target, &m[i], at) ? &m[i] : NULL;
 	return NULL;
 }

@@ -270,7 +270,13 @@ source_open(struct target *target)
 static Dwfl_Module *
 module_of(struct source *source, uint64_t pc)
 {
-	return source == NULL ? NULL : dwfl_addrmodule(source->dwfl, pc - 1);
+	struct target *target = source == NULL ? NULL : source->target;
+
+	/* Without names of files, module_find() finds none. */
+	if (target == NULL || ((target->live || target->nfiles != 0) &&
+				  module_find(target, pc - 1) == NULL))
+		return NULL;
+	return dwfl_addrmodule(source->dwfl, pc - 1);
 }
 
 static const char *

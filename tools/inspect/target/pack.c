@@ -66,12 +66,6 @@ pack_forget(void)
 	}
 }
 
-static inline bool
-is_kept(const struct pack_filter *filter, uint64_t word)
-{
-	return word - filter->base < filter->bytes;
-}
-
 /* Sets the bits of kept words; returns their number.  *wide: one is far. */
 static size_t
 mark_kept_words(const struct pack_filter *kept, const uint64_t *words,
@@ -89,7 +83,7 @@ mark_kept_words(const struct pack_filter *kept, const uint64_t *words,
 		/* From the last word to the first: one addition shifts. */
 #pragma GCC unroll 8
 		for (size_t j = end; j-- > 64 * i;)
-			bits = 2 * bits + is_kept(&filter, words[j]);
+			bits += bits + (words[j] - filter.base < filter.bytes);
 		map[i] = bits;
 		nkept += (size_t)__builtin_popcountll(bits);
 		for (; bits != 0; bits &= bits - 1) {

@@ -33,12 +33,6 @@
 
 const char *target_sysroot = "";
 
-static bool
-is_number(const char *text)
-{
-	return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
-}
-
 static struct target *
 target_new(const char *name, bool live)
 {
@@ -67,9 +61,10 @@ target_open_process(const char *name)
 struct target *
 target_open(const char *name)
 {
+	size_t ndigits = strspn(name, "0123456789");
 	struct target *target;
 
-	if (is_number(name) && access(name, F_OK) != 0)
+	if (ndigits != 0 && name[ndigits] == '\0' && access(name, F_OK) != 0)
 		return target_open_process(name);
 	target = target_new(name, /* live */ false);
 	core_open(target);
