@@ -16,6 +16,8 @@
 #include <elf.h>
 #include <errno.h>
 
+#include <valgrind/valgrind.h>
+
 #include "magazine/rseq.h"
 #include "magazine/rseq_ops.h"
 #include "vmem/os.h"
@@ -112,13 +114,13 @@ libc_call(bool (*call)(void *, uint32_t, uint32_t), struct rseq_area *area)
 static bool
 register_own(void)
 {
-	struct rseq_area *theirs = libc_area();
-
 	if (load_relaxed(&own_area.cpu_id) >= 0)
 		return true;
-	if (theirs != NULL)
-		libc_call(os_rseq_unregister, theirs);
-	return os_rseq_register(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE);
+	if (libc_area() != NULL)
+		libc_call(os_rseq_unregister, libc_area());
+	/* Older versions of valgrind print a warning of several lines. */
+	return !RUNNING_ON_VALGRIND &&
+	       os_rseq_register(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE);
 }
 
 /* Choose the owner, and store this thread's area and the reason. */

@@ -151,11 +151,10 @@ os_is_single_threaded(void)
 
 	if (&__libc_single_threaded != NULL)
 		return __libc_single_threaded != 0;
-	if (!unconfined_begin())
+	if (os_is_confined() || !os_is_process() || !unconfined_begin())
 		return false;
-	if (os_is_process())
-		kernel_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task",
-		    (long)&tasks, 0);
+	kernel_call(
+	    SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0);
 	unconfined_end();
 	return tasks.st_nlink == LINKS_OF_ONE_THREAD;
 }
