@@ -71,7 +71,8 @@
 # Tests find the build folder in $B, the tree in $TOP, the library to preload
 # in $SHIM, a folder of their own, removed afterwards, in $TMP (also their
 # working directory), the compilers in $CC and $CXX, and in $UNSHARE the command
-# that runs another one in a mount namespace, where this user may.
+# that runs another one in a mount namespace, where this user may.  $GLIBC_MINOR
+# is the 31 of glibc 2.31, and empty with another C library.
 #
 # Time limits end a test that hangs, on a busy machine, too.  A test's clock
 # counts the CPU time of its processes while at least one of them runs or waits
@@ -387,6 +388,8 @@ TEST_TIME_FACTOR=${TEST_TIME_FACTOR:-1}
     fail "TEST_TIME_FACTOR is not a whole number"
 CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-60}
 CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-$((5 * TEST_TIME_FACTOR))}
+GLIBC_MINOR=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc 2\.//p')
+[ -z "$LIBC" ] || GLIBC_MINOR=
 UNSHARE='unshare -m'
 [ "$(id -u)" -eq 0 ] || UNSHARE='unshare -rm'
 LACKING=
@@ -395,8 +398,8 @@ for tool in $TOOLS; do
 done
 command -v "${CXX%% *}" >/dev/null || LACKING=${LACKING}CXX
 LACKING=${LACKING%|}
-export B TOP SHIM RESULTS TEST_RUN LACKING CC CXX UNSHARE SAN TEST_TIME_FACTOR \
-    CK_DEFAULT_TIMEOUT CK_TIMEOUT_MULTIPLIER
+export B TOP GLIBC_MINOR SHIM RESULTS TEST_RUN LACKING CC CXX UNSHARE SAN \
+    TEST_TIME_FACTOR CK_DEFAULT_TIMEOUT CK_TIMEOUT_MULTIPLIER
 trap 'rm -rf "$RESULTS"' EXIT
 
 folders=()

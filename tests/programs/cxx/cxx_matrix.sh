@@ -22,7 +22,9 @@ standards() {
 		! "$1" -std=$std -fsyntax-only -x c++ /dev/null 2>/dev/null ||
 		    echo $std
 	done
+	# Its older name; gcc 10 has neither.
 	"$1" -std=c++23 -fsyntax-only -x c++ /dev/null 2>/dev/null ||
+	    ! "$1" -std=c++2b -fsyntax-only -x c++ /dev/null 2>/dev/null ||
 	    echo c++2b
 }
 

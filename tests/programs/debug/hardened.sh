@@ -230,7 +230,7 @@ main(int argc, char **argv)
 	return 0;
 }
 END
-$CC -O1 -fno-builtin -w -I"$TOP" -D_GNU_SOURCE -pthread -o main main.c \
+$CC -O1 -fno-builtin -w -I"$TOP" -D_GNU_SOURCE -pthread -o main main.c -ldl \
     -L"$B" -lumem -Wl,-rpath,"$(readlink -f "$B")"
 
 run() {

@@ -133,7 +133,7 @@ finish 0
 
 # Nor is anything to be seen of a program on another malloc.
 sleep 100 &
-until grep -q 'libc\.' "/proc/$!/maps"; do
+until grep -q 'libc[.-]' "/proc/$!/maps"; do
 	sleep 0.02
 done
 expect 2 "^umem: $!: does not run on umem; \"umem run\" starts a program on it\$" \
@@ -164,6 +164,10 @@ expect 2 "^umem: $!: does not run on umem; \"umem run\" starts a program on it\$
     status $!
 trap - EXIT
 kill $!
+
+# The block that dlsym() of an older glibc keeps for a thread would count as
+# lost.
+[ "${GLIBC_MINOR:-34}" -ge 34 ] || exit 0
 
 # With records of all transactions.
 export UMEM_DEBUG=default UMEM_LOGGING=transaction

@@ -169,7 +169,7 @@ done
 gcore -o alive $pid >gdb.err 2>&1
 kill $pid
 "$umem" crash alive.$pid >said 2>err || { echo "gcore:"; cat err gdb.err; exit 1; }
-says '^    libc\.so\.6`.*pause'
+says '^    libc(\.so\.6|-2\.[0-9]*\.so)`.*pause'
 says '^    sleeps`main\+0x[0-9a-f]+ \(sleeps.c:10\)$'
 if grep -q 'no code is there' said; then
 	echo "the code of a library is called no code:"

@@ -5,6 +5,7 @@
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
+needs_tables
 build sites
 
 # more - lets the program lose 100 names of 13 bytes

@@ -10,6 +10,7 @@ cat >main.c <<'END2'
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/programs/check.h"
 #include "umem/umem.h"
 #include "vmem/vmem.h"
 
@@ -74,7 +75,7 @@ main(void)
 	return read(0, block, 1) != 0;
 }
 END2
-"$CC" -fno-builtin -I"$TOP" -o main main.c -L"$B" -lumem_malloc \
+"$CC" -fno-builtin -D_GNU_SOURCE -I"$TOP" -o main main.c -L"$B" -lumem_malloc \
     -Wl,-rpath,"$B"
 check=$TOP/tests/programs/inspect/parts/openmetrics.py
 

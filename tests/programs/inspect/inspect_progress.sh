@@ -14,6 +14,7 @@ standard error.  SLOW: 1 to stop it for more than a second while it works.
 """
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -25,10 +26,10 @@ tool = subprocess.Popen([umem, "leaks", pid], stdout=subprocess.DEVNULL,
                         stderr=its, env=dict(os.environ, TERM="linux"))
 os.close(its)
 while slow == "1" and tool.poll() is None:
-    with open(f"/proc/{tool.pid}/statm") as statm:
-        resident = int(statm.read().split()[1])
+    with open(f"/proc/{tool.pid}/status") as status:
+        anonymous = re.search(r"RssAnon:\s*(\d+)", status.read())
     # It holds tables of the process, so it has begun.
-    if resident * os.sysconf("SC_PAGESIZE") > 6 << 20:
+    if anonymous and int(anonymous[1]) > 2048:
         tool.send_signal(signal.SIGSTOP)
         time.sleep(1.5)
         tool.send_signal(signal.SIGCONT)

@@ -5,6 +5,7 @@
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
+needs_tables
 build sites
 
 # says REGEX WORD... - does umem WORD...?  Its status is in $status.

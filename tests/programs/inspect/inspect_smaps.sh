@@ -110,8 +110,11 @@ END2
 holds sqlite3 -batch -init init.sql :memory:
 
 if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
+	# From Redis 7 on, the command "debug" must be allowed.
+	allow=(--enable-debug-command yes)
+	redis-server --version | grep -q ' v=[0-6]\.' && allow=()
 	LD_PRELOAD=$SHIM redis-server --port 0 --unixsocket "$TMP/s" --save '' \
-	    --enable-debug-command yes >log 2>&1 &
+	    "${allow[@]}" >log 2>&1 &
 	pid=$!
 	until [ "$(redis-cli -s "$TMP/s" ping 2>/dev/null)" = PONG ]; do
 		kill -0 $pid 2>/dev/null || exit 1

@@ -12,6 +12,10 @@ if ! command -v abidw >/dev/null || ! command -v abidiff >/dev/null; then
 	echo "no abidiff"
 	exit 77
 fi
+if ! abidw --help 2>&1 | grep -q exported-interfaces-only; then
+	echo "abidw is too old"
+	exit 77
+fi
 parts=$TOP/tests/programs/install/parts
 # Types that no public header defines are opaque to programs.
 mkdir headers

@@ -26,7 +26,7 @@ for name in launch cache churn rcu; do
 	# shellcheck disable=SC2086 # a list
 	"$CC" -std=gnu11 -O1 -I"$TOP" -I"$TOP/umem" -D_GNU_SOURCE \
 	    -o "build/bench/$name" "$TOP/tests/bench/$name.c" -pthread \
-	    $libraries 2>err >out ||
+	    $libraries -ldl 2>err >out ||
 		fail "$name.c does not compile"
 done
 run() {

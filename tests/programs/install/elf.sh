@@ -23,6 +23,9 @@ for library in libumem.so.1 libumem_malloc.so.1; do
 	for name in $needed; do
 		case $name in
 		libc.so.6 | ld-linux*) ;;
+		# Parts of libc from 2.34 on.
+		libpthread.so.0 | libdl.so.2) [ "${GLIBC_MINOR:-34}" -lt 34 ] ||
+		    bad "$library: needs $name" ;;
 		*) bad "$library: needs $name" ;;
 		esac
 	done

@@ -5,6 +5,8 @@ set -eu
 make -s -C "$TOP" install DESTDIR="$TMP/root" PREFIX=/usr >/dev/null
 export PKG_CONFIG_SYSROOT_DIR=$TMP/root
 export PKG_CONFIG_PATH=$TMP/root/usr/lib/pkgconfig
+# An older pkg-config leaves out the folders of the system below it, too.
+export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
 export LD_LIBRARY_PATH=$TMP/root/usr/lib
 
 # A literal display that has a main() becomes PAGE.N.c, or .cc in C++; \e is
@@ -56,6 +58,8 @@ awk '/^```/ { on = $0 == "```c"; next } on' "$TOP/README.md" >readme.c
 ./example | tee out
 grep -qx 'lock of a job taken: [0-9.]*' out
 
+# Before glibc 2.35, the stack would end in libc.
+[ "${GLIBC_MINOR:-35}" -ge 35 ] || exit 0
 # The call site and the stack of its leak are those that the command finds in
 # the program of the demo.  Offsets differ from compiler to compiler.
 "$CC" -O2 -g -fno-builtin -I"$TOP" -D_GNU_SOURCE "$TOP/tests/demo/jobs.c" -o jobs -pthread

@@ -143,7 +143,7 @@ END
 	"$CC" program.c $(pkg-config --cflags umem-malloc) -static \
 	    $(pkg-config --static --libs umem-malloc) -o static_malloc
 	"$CC" program.c $(pkg-config --cflags umem-malloc) \
-	    "$at/lib/libumem_malloc.a" -pthread -o archive_malloc
+	    "$at/lib/libumem_malloc.a" -pthread -ldl -o archive_malloc
 	for std in c99 c11; do
 		for name in source reversed; do
 			"$CC" -std=$std -pedantic -Wall -Wextra -Werror \

@@ -5,6 +5,9 @@ set -u
 . "$TOP/tests/programs/real/real.inc"
 nginx=$(PATH=$PATH:/usr/sbin command -v nginx) || { echo "no nginx"; exit 77; }
 need perl
+# Older versions have no option for errors before the configuration is read.
+early=(-e errors)
+"$nginx" -h 2>&1 | grep -q -e '-e filename' || early=()
 chmod 755 "$TMP"
 cat >get.pl <<'END'
 use IO::Socket::UNIX;
@@ -44,7 +47,7 @@ http {
 	server { listen unix:$PWD/s; root $PWD/root; }
 }
 END
-	exec_with "$1" "$nginx" -p "$PWD" -c "$PWD/conf" -e errors &
+	exec_with "$1" "$nginx" -p "$PWD" -c "$PWD/conf" "${early[@]}" &
 	local pid=$!
 	until [ -S s ] || ! kill -0 "$pid" 2>/dev/null; do
 		sleep 0.05

@@ -14,6 +14,10 @@ if [ -n "${DEBUG:-}${SAN:-}" ] || [ "$(uname -m)" != x86_64 ] ||
 	echo "other code"
 	exit 77
 fi
+if [ "${GLIBC_MINOR:-34}" -lt 34 ]; then
+	echo "the loader loads libpthread and libdl, too"
+	exit 77
+fi
 status=0
 golden=12
 compiler=$("$CC" -dumpversion)

@@ -130,7 +130,9 @@ for put in 'true' 'rm libhidden.so; mkfifo libhidden.so' \
 	if grep -q false_name err; then
 		fail "$put: names of another file"
 	fi
-	[ "$put" != true ] || grep -q 'libhidden.so`inner+' err ||
+	# A glibc before 2.35 does not find the library.
+	[ "$put" != true ] || [ "${GLIBC_MINOR:-35}" -lt 35 ] ||
+	    grep -q 'libhidden.so`inner+' err ||
 	    fail "no name of a static function"
 done
 

@@ -77,7 +77,7 @@ runs() {
 	fi
 }
 
-runs "libc's area" thread=auto ''
+[ "${GLIBC_MINOR:-35}" -lt 35 ] || runs "libc's area" thread=auto ''
 runs "own area" mode=own ''
 runs "own area" thread=auto glibc.pthread.rseq=0
 

@@ -20,7 +20,7 @@ run() {
 
 for program in threads/oracle process/fork_load objects/budgets; do
 	"$CC" -O1 -g -fno-builtin -D_GNU_SOURCE -I"$TOP" -pthread -w \
-	    -o "$TMP/${program#*/}" "$TOP/tests/programs/$program.c" || exit 1
+	    -o "$TMP/${program#*/}" "$TOP/tests/programs/$program.c" -lrt || exit 1
 done
 for mode in rseq locked; do
 	run oracle 2 "mode=$mode"
