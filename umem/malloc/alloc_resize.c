@@ -257,6 +257,7 @@ alloc_resize_exact(void *p, size_t old, size_t size)
 			   ? resize_to_large(p, bytes, size)
 			   : NULL;
 	q = size >= LARGE_GROWN ? large_resize(p, bytes, size) : NULL;
+	update_poll();
 	/* Without memory for its records, a block stays as large as it was. */
 	if (q == p && page_map_large_bytes(page_map_owner(p)) == bytes)
 		return NULL;

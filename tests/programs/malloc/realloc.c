@@ -11,6 +11,8 @@
  * test args: large
  * test env: UMEM_OPTIONS=thread=no
  */
+#include <dlfcn.h>
+
 #include "tests/programs/check.h"
 
 static const size_t size[] = {1, 8, 9, 16, 17, 100, 128, 500, 1000, 2048, 2049,
@@ -202,30 +204,50 @@ enum {
 	MOST_KIB = 2 * LARGE / KIB,
 };
 
+static void *
+resize_unsized(void *p, size_t old, size_t size, int flags)
+{
+	(void)old;
+	(void)flags;
+	return realloc(p, size);
+}
+
 /*
- * A program with one thread that makes no other call than realloc() of large
- * blocks returns the memory that they release, within some seconds.
+ * A program with one thread that makes no other call than realloc() or
+ * umem_realloc() of large blocks returns the memory that they release, within
+ * some seconds.
  */
 static void
-large(void)
+returns_memory(void *(*resize_to)(void *, size_t, size_t, int))
 {
 	long before = rss_kib();
 	char *p[NLARGE] = {NULL};
 
+	check(resize_to != NULL);
 	for (int i = 0; i < NLARGE; i++) {
-		check((p[i] = realloc(NULL, LARGE)) != NULL);
+		check((p[i] = resize_to(NULL, 0, LARGE, 0)) != NULL);
 		memset(p[i], 1, LARGE);
 	}
 	for (int i = 0; i < NLARGE; i++)
-		check((p[i] = realloc(p[i], LARGE / 16)) != NULL);
+		check((p[i] = resize_to(p[i], LARGE, LARGE / 16, 0)) != NULL);
 	for (int i = 0; i < NSHORT && rss_kib() - before > MOST_KIB; i++) {
 		usleep(50000);
-		check((p[0] = realloc(p[0], LARGE / 8)) != NULL);
-		check((p[0] = realloc(p[0], LARGE / 16)) != NULL);
+		p[0] = resize_to(p[0], LARGE / 16, LARGE / 8, 0);
+		p[0] = resize_to(p[0], LARGE / 8, LARGE / 16, 0);
 	}
 	check(rss_kib() - before <= MOST_KIB);
 	for (int i = 0; i < NLARGE; i++)
 		free(p[i]);
+}
+
+static void
+large(void)
+{
+	void *(*umem_resize)(void *, size_t, size_t, int);
+
+	*(void **)&umem_resize = dlsym(RTLD_DEFAULT, "umem_realloc");
+	returns_memory(resize_unsized);
+	returns_memory(umem_resize);
 }
 
 static const struct test_case cases[] = {
