@@ -415,9 +415,9 @@ dist:
 deb:
 	@tools/packaging/make_deb.sh $B/deb
 
-# One archive for every distribution.
+# One archive for every distribution; CROSS=aarch64-linux-gnu- works, too.
 portable:
-	@env -u MAKEFLAGS -u MFLAGS tools/packaging/portable.sh $B/portable
+	@env -u MAKEFLAGS -u MFLAGS tools/packaging/portable.sh $B/portable $(CROSS)
 
 # Names of functions a page documents beside its own, as "section name page".
 MAN	:= $(wildcard man/*.[1-9])

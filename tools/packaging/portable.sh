@@ -1,8 +1,10 @@
 #!/bin/bash
-# portable.sh - one archive for every distribution of this architecture
+# portable.sh - one archive for every distribution of an architecture
 #
-#	tools/packaging/portable.sh FOLDER
+#	tools/packaging/portable.sh FOLDER [PREFIX]
 #
+# PREFIX is that of a cross compiler, aarch64-linux-gnu- for instance; without
+# it the archive is for this machine's architecture.
 # FOLDER/umem-VERSION-ARCH.tar.xz and its sha256 sum contain
 #
 #	bin/umem		the command, linked statically
@@ -13,11 +15,18 @@
 # The libraries are linked with the glibc of Debian RELEASE, from packages that
 # are unpacked in FOLDER.  The script then checks that no symbol of theirs has a
 # later version than GLIBC: a function of later ones is weak, and found when the
-# library is loaded.  Exit 77 means that a tool or the packages are missing.
+# library is loaded.  For another architecture, the archives for the command are
+# unpacked packages, too, of the release of the cross compiler, and those for
+# musl come with zig cc (PyPI's ziglang).  Exit 77 means that a tool or the
+# packages are missing.
 set -uo pipefail
 
 GLIBC=2.28
 RELEASE=bullseye
+# Of the release whose cross compiler this machine has.
+ARCHIVES_RELEASE=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+ARCHIVES='libc6-dev libdw-dev libelf-dev libiberty-dev liblzma-dev libbz2-dev
+	zlib1g-dev liburcu-dev valgrind systemtap-sdt-dev'
 PACKAGES='libc6-dev liburcu-dev valgrind systemtap-sdt-dev libdw-dev libiberty-dev'
 
 fail() {
@@ -25,10 +34,15 @@ fail() {
 	exit "${code:-1}"
 }
 
-[ $# -eq 1 ] || fail "usage: tools/packaging/portable.sh FOLDER"
-for tool in apt-get musl-gcc pkg-config readelf xz; do
-	command -v $tool >/dev/null || code=77 fail "there is no $tool"
+[ $# -eq 1 ] || [ $# -eq 2 ] ||
+    fail "usage: tools/packaging/portable.sh FOLDER [PREFIX]"
+cross=${2-}
+compiler=${cross}gcc
+for tool in apt-get "$compiler" pkg-config readelf xz $([ -n "$cross" ] || echo musl-gcc); do
+	command -v "$tool" >/dev/null || code=77 fail "there is no $tool"
 done
+[ -z "$cross" ] || python3 -c 'import ziglang' 2>/dev/null ||
+    code=77 fail "there is no zig; 'pip install ziglang' installs it"
 mkdir -p "$1" || exit
 folder=$(readlink -f "$1")
 tree=$(readlink -f "$0")
@@ -36,28 +50,53 @@ tree=${tree%/*/*/*}
 cd "$tree" || exit
 # shellcheck source=tools/build/roots.sh
 . tools/build/roots.sh
-multiarch=$(gcc -print-multiarch)
+multiarch=$("$compiler" -dumpmachine)
+case $multiarch in
+x86_64-*) architecture=amd64 ;;
+aarch64-*) architecture=arm64 ;;
+*) code=77 fail "the command does not know $multiarch" ;;
+esac
 version=$(sed -n 's/^.define UMEM_VERSION "\(.*\)"/\1/p' umem/umem.h)
 name=umem-$version-${multiarch%%-*}
 
 # shellcheck disable=SC2086 # a list
-root root $RELEASE "$(dpkg --print-architecture)" $PACKAGES >"$folder/log" 2>&1 ||
+root root $RELEASE $architecture $PACKAGES >"$folder/log" 2>&1 ||
     code=77 fail "$(tail -n 1 "$folder/log")"
 
 # build FOLDER MAKE'S WORDS...
 build() {
-	make B="$folder/$1" "${@:2}"
+	make CROSS="$cross" B="$folder/$1" "${@:2}"
+}
+
+# The headers of a cross compiler's own glibc would come first.
+of_root() {
+	include=$folder/$1/usr/include
+	CC="$compiler --sysroot=$folder/$1 -isystem $include/$multiarch -isystem $include"
+	LDFLAGS="-B$folder/$1/usr/lib/$multiarch -L$folder/$1/usr/lib/$multiarch"
 }
 
 libraries=(libumem.so.1 libumem_malloc.so.1 libumem_rcu.so.1)
-if ! build glibc CC="gcc --sysroot=$folder/root" \
-    LDFLAGS="-L$folder/root/usr/lib/$multiarch" \
+musl=(CC=musl-gcc)
+static=(LDFLAGS=-static)
+if [ -n "$cross" ]; then
+	# zig cc refuses the other options of SHIM_FLAGS, which save time only.
+	musl=(CC="python3 -m ziglang cc -target ${multiarch%%-*}-linux-musl -dynamic"
+	    "SHIM_FLAGS=-Wl,--undefined-version")
+	# shellcheck disable=SC2086 # a list
+	root archives "$ARCHIVES_RELEASE" $architecture $ARCHIVES >"$folder/log" 2>&1 ||
+	    code=77 fail "$(tail -n 1 "$folder/log")"
+	of_root archives
+	static=(CC="$CC" LDFLAGS="-static $LDFLAGS")
+fi
+of_root root
+# APART: with the parts that need libraries of glibc.
+if ! build glibc APART= CC="$CC" LDFLAGS="$LDFLAGS" \
     "${libraries[@]/#/$folder/glibc/}" ||
-    ! build musl CC=musl-gcc "${libraries[@]/#/$folder/musl/}"; then
+    ! build musl "${musl[@]}" "${libraries[@]/#/$folder/musl/}"; then
 	fail "no libraries"
 fi
 # The linker warns that elfutils opens libdebuginfod, which is not there then.
-if ! build static LDFLAGS=-static "$folder/static/umem" TOOL_LIBS="$(pkg-config \
+if ! build static APART= "${static[@]}" "$folder/static/umem" TOOL_LIBS="$(pkg-config \
     --static --libs libdw libelf) -liberty -lm" 2>"$folder/log"; then
 	fail "$(cat "$folder/log")"
 fi
@@ -65,7 +104,7 @@ fi
 rm -rf "${folder:?}/$name"
 to=$folder/$name
 install -d "$to"/{bin,lib/musl,include/sys,share/man/man{1,3,7}}
-install -m 755 -s "$folder/static/umem" "$to/bin"
+install -m 755 -s --strip-program="${cross}strip" "$folder/static/umem" "$to/bin"
 install -m 644 LICENSE README.md CHANGELOG.md "$to"
 install -m 644 umem/umem{.h,.hpp,_rcu.h} vmem/vmem.h "$to/include"
 install -m 644 vmem/sys/vmem.h "$to/include/sys"
