@@ -76,6 +76,17 @@ for source in vmem/arena.c magazine/magazine.c umem/slab/slab.c umem/umem.h; do
 	}
 done
 
+# A crate that needs another one of crates.io, if cargo has that.
+api2=(--manifest-path umem-allocator-api2/Cargo.toml)
+if (cd "$TOP/tools/rust" && cargo fetch --locked --offline "${api2[@]}") \
+    >out 2>&1; then
+	run test "${api2[@]}"
+	! cargo clippy --version >/dev/null 2>&1 ||
+	    run clippy "${api2[@]}" --all-targets -- -D warnings
+else
+	echo "the tests of umem-allocator-api2 are left out"
+fi
+
 run build --example look
 mkfifo input
 "$TMP/target/debug/examples/look" <input >ready &
