@@ -10,6 +10,8 @@
  *			unordered_map, allocate_shared): a cache for each type
  *	cache		objects of one type, made one by one or in bulk, with
  *			limits and a reserve; or kept constructed between uses
+ *	local		objects of a cache for one thread, without a call for
+ *			each
  *	retire()	frees that wait for a grace period of liburcu
  *	arena		ranges of integers
  *
@@ -32,6 +34,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -776,6 +779,103 @@ template <class T, class Kind = made> struct cache : detail::cache_handle {
 				if (objects[i] != nullptr)
 					objects[i]->~T();
 	}
+};
+
+/*
+ * local - objects of a cache for one thread, made and freed without a call
+ *
+ * A stack of free objects before a cache.  An empty stack takes half of its
+ * capacity from the cache by one call, and a full one gives half back, so that
+ * an object costs little more than one of an array.  Only one thread at a time
+ * may use a local or free one of its objects; a program has one for each
+ * thread, and shares the cache.
+ *
+ * The free objects count as in use: in the limit of the cache, in its reports,
+ * and for UMEM_DEBUG, which does not find errors in their use.  The destructor
+ * gives them back.  The program frees all objects before that, and the cache
+ * outlives the local, which can be neither copied nor moved, because its
+ * objects know it.  Exceptions: as those of cache.
+ */
+template <class T> class local
+{
+      public : struct deleter {
+		local *owner = nullptr;
+
+		void operator()(T *object) const noexcept
+		{
+			object->~T();
+			owner->put(object);
+		}
+	};
+	using pointer = std::unique_ptr<T, deleter>;
+
+	explicit local(cache<T> &from) noexcept : cache_(from.get())
+	{
+	}
+
+	local(const local &) = delete;
+	local &operator=(const local &) = delete;
+
+	~local()
+	{
+		umem_cache_free_bulk(cache_, nfree_, free_);
+	}
+
+	template <class... Args> [[nodiscard]] pointer make(Args &&...args)
+	{
+		void *memory = get();
+
+		try {
+			return pointer(detail::construct<T>(
+					   memory, std::forward<Args>(args)...),
+			    deleter{this});
+		} catch (...) {
+			put(memory);
+			throw;
+		}
+	}
+
+      private:
+	static constexpr std::size_t HALF = 32;
+
+	void *get()
+	{
+		if (__builtin_expect(nfree_ == 0, 0))
+			fill();
+		return free_[--nfree_];
+	}
+
+	void put(void *memory) noexcept
+	{
+		if (__builtin_expect(nfree_ == 2 * HALF, 0))
+			give_half();
+		free_[nfree_++] = memory;
+	}
+
+	/* Near its limit, the cache may have one object, but not HALF. */
+	void fill()
+	{
+		nfree_ =
+		    umem_cache_alloc_bulk(cache_, HALF, free_, UMEM_NOWAIT);
+		if (nfree_ != 0)
+			return;
+		free_[0] = umem_cache_alloc(cache_, UMEM_DEFAULT);
+		if (free_[0] == nullptr)
+			detail::throw_errno("umem_cache_alloc");
+		nfree_ = 1;
+	}
+
+	/* Gives those back that were freed first. */
+	void give_half() noexcept
+	{
+		umem_cache_free_bulk(cache_, HALF, free_);
+		std::memcpy(free_, free_ + HALF, HALF * sizeof(*free_));
+		nfree_ = HALF;
+	}
+
+	umem_cache_t *cache_;
+	std::size_t nfree_ = 0;
+	void *free_[2 * HALF];
 };
 
 /*

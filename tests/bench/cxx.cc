@@ -75,7 +75,10 @@ cpu_ns()
 }
 
 template <std::size_t N> struct body {
-	body() { memset(bytes, 1, N); }
+	body()
+	{
+		memset(bytes, 1, N);
+	}
 	unsigned char bytes[N];
 };
 
@@ -98,7 +101,9 @@ find_mimalloc()
 template <class T> struct mi_allocator {
 	using value_type = T;
 	mi_allocator() = default;
-	template <class U> mi_allocator(const mi_allocator<U> &) {}
+	template <class U> mi_allocator(const mi_allocator<U> &)
+	{
+	}
 	T *allocate(std::size_t n)
 	{
 		void *p = mi_malloc(n * sizeof(T));
@@ -107,9 +112,18 @@ template <class T> struct mi_allocator {
 			throw std::bad_alloc();
 		return static_cast<T *>(p);
 	}
-	void deallocate(T *p, std::size_t) { mi_free(p); }
-	friend bool operator==(mi_allocator, mi_allocator) { return true; }
-	friend bool operator!=(mi_allocator, mi_allocator) { return false; }
+	void deallocate(T *p, std::size_t)
+	{
+		mi_free(p);
+	}
+	friend bool operator==(mi_allocator, mi_allocator)
+	{
+		return true;
+	}
+	friend bool operator!=(mi_allocator, mi_allocator)
+	{
+		return false;
+	}
 };
 
 /*
@@ -118,8 +132,14 @@ template <class T> struct mi_allocator {
  */
 template <class T> struct by_new {
 	static constexpr bool is_threaded = true;
-	T *make() { return new T; }
-	void destroy(T *object) { delete object; }
+	T *make()
+	{
+		return new T;
+	}
+	void destroy(T *object)
+	{
+		delete object;
+	}
 };
 
 template <class T, bool Locks> struct by_pool {
@@ -160,9 +180,18 @@ template <class T> struct by_vector {
 	static constexpr bool is_threaded = false;
 	std::vector<T> objects;
 
-	by_vector() { objects.reserve(NBATCH + 1); }
-	T *make() { return &objects.emplace_back(); }
-	void destroy(T *) { objects.pop_back(); }
+	by_vector()
+	{
+		objects.reserve(NBATCH + 1);
+	}
+	T *make()
+	{
+		return &objects.emplace_back();
+	}
+	void destroy(T *)
+	{
+		objects.pop_back();
+	}
 };
 
 template <class T, class Allocator> struct by_allocator {
@@ -200,9 +229,15 @@ template <class T> struct by_object_pool {
 	static constexpr bool is_threaded = false;
 	boost::object_pool<T> pool;
 
-	T *make() { return pool.construct(); }
+	T *make()
+	{
+		return pool.construct();
+	}
 	// destroy() keeps the free list in order, in linear time.
-	void destroy(T *object) { pool.destroy(object); }
+	void destroy(T *object)
+	{
+		pool.destroy(object);
+	}
 };
 #endif
 
@@ -210,8 +245,29 @@ template <class T> struct by_umem {
 	static constexpr bool is_threaded = true;
 	umem::cache<T> cache;
 
-	T *make() { return cache.make().release(); }
-	void destroy(T *object) { cache.adopt(object).reset(); }
+	T *make()
+	{
+		return cache.make().release();
+	}
+	void destroy(T *object)
+	{
+		cache.adopt(object).reset();
+	}
+};
+
+template <class T> struct by_umem_local {
+	static constexpr bool is_threaded = false;
+	umem::cache<T> cache;
+	umem::local<T> objects{cache};
+
+	T *make()
+	{
+		return objects.make().release();
+	}
+	void destroy(T *object)
+	{
+		typename umem::local<T>::deleter{&objects}(object);
+	}
 };
 
 template <class T> struct by_umem_bulk : by_umem<T> {
@@ -381,8 +437,8 @@ template <class T> using by_std_allocator = by_allocator<T, umem::allocator<T>>;
 template <class T>
 using by_slab_allocator = by_allocator<T, umem::slab_allocator<T>>;
 #ifdef HAVE_BOOST
-template <class T> using by_fast_pool =
-    by_allocator<T, boost::fast_pool_allocator<T>>;
+template <class T>
+using by_fast_pool = by_allocator<T, boost::fast_pool_allocator<T>>;
 #endif
 
 void
@@ -406,6 +462,7 @@ print_objects()
 	print_row<by_slab_allocator>("umem::slab_allocator");
 	print_row<by_umem>("umem::cache");
 	print_row<by_umem_bulk>("umem::cache, bulk");
+	print_row<by_umem_local>("umem::local");
 }
 
 /* A queue; a tree and a table with random keys, at most n elements. */
@@ -431,8 +488,7 @@ use_keys(std::size_t n, C &container)
 
 	for (std::size_t i = 0; i < 3 * n; i++) {
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
-		unsigned key = static_cast<unsigned>(
-		    (seed >> 33) % (2 * n));
+		unsigned key = static_cast<unsigned>((seed >> 33) % (2 * n));
 
 		if (i % 2 == 0 || !container.erase(key))
 			container.emplace(key, 1);
@@ -476,8 +532,8 @@ use_pmr(int which, std::size_t n)
 }
 
 double
-time_container(const std::function<void(int, std::size_t)> &use, int which,
-    std::size_t n)
+time_container(
+    const std::function<void(int, std::size_t)> &use, int which, std::size_t n)
 {
 	double least = 1e9;
 
@@ -485,8 +541,8 @@ time_container(const std::function<void(int, std::size_t)> &use, int which,
 		double start = cpu_ns();
 
 		use(which, n);
-		least = std::min(least,
-		    (cpu_ns() - start) / static_cast<double>(3 * n));
+		least = std::min(
+		    least, (cpu_ns() - start) / static_cast<double>(3 * n));
 	}
 	return least;
 }
@@ -501,7 +557,8 @@ print_containers_of(
 	in_child([] { return 0.0; }, &empty);
 	for (std::size_t n : {1000, 300000})
 		for (int which = 0; which < 3; which++) {
-			double kib, ns = in_child(
+			double kib,
+			    ns = in_child(
 				[&] { return time_container(use, which, n); },
 				&kib);
 
@@ -562,8 +619,8 @@ append_to_words(std::size_t n, F resize)
 		if (i == room) {
 			std::size_t more = room == 0 ? 1 : 2 * room;
 
-			word = static_cast<long *>(resize(word,
-			    room * sizeof(long), more * sizeof(long)));
+			word = static_cast<long *>(resize(
+			    word, room * sizeof(long), more * sizeof(long)));
 			room = more;
 		}
 		word[i] = static_cast<long>(i);
@@ -603,13 +660,12 @@ print_arrays()
 	print_arrays_of("std::vector, umem::allocator",
 	    append_to<std::vector<long, umem::allocator<long>>>);
 	print_arrays_of("realloc", [](std::size_t n) {
-		append_to_words(
-		    n, [](void *p, std::size_t, std::size_t size) {
-			    if (size != 0)
-				    return realloc(p, size);
-			    free(p);
-			    return static_cast<void *>(nullptr);
-		    });
+		append_to_words(n, [](void *p, std::size_t, std::size_t size) {
+			if (size != 0)
+				return realloc(p, size);
+			free(p);
+			return static_cast<void *>(nullptr);
+		});
 	});
 	print_arrays_of("umem_realloc", [](std::size_t n) {
 		append_to_words(

@@ -380,6 +380,68 @@ threads_share_a_cache()
 	check(objects.shrink());
 }
 
+// Each thread has a local of its own; the cache is shared.
+void
+local_objects()
+{
+	umem::cache<counted> objects;
+	std::vector<std::thread> threads;
+
+	static_assert(!std::is_move_constructible_v<umem::local<counted>>);
+	static_assert(!std::is_copy_assignable_v<umem::local<counted>>);
+	for (int t = 0; t < 3; t++)
+		threads.emplace_back([&, t] {
+			umem::local<counted> ours(objects);
+			std::vector<umem::local<counted>::pointer> some;
+
+			for (int i = 0; i < 10000; i++) {
+				some.push_back(ours.make(t));
+				check(some[some.size() / 3]->number == t);
+				if (some.size() == 200)
+					some.resize(
+					    static_cast<std::size_t>(i % 200));
+			}
+		});
+	for (std::thread &thread : threads)
+		thread.join();
+	check(nlive == 0);
+	{
+		umem::local<counted> ours(objects);
+
+		auto one = ours.make(1);
+		check(throws_countdown(0, [&] { (void)ours.make(2); }));
+		auto two = ours.make(3);
+		one = std::move(two);
+		check(one->number == 3 && nlive == 1);
+	}
+	check(nlive == 0 && objects.shrink());
+
+	umem::cache<page_part> parts;
+	umem::local<page_part> our_parts(parts);
+	check(reinterpret_cast<uintptr_t>(our_parts.make().get()) % 1024 == 0);
+}
+
+// A local takes single objects from a cache that has less than it wants.
+void
+local_objects_within_a_limit()
+{
+	umem::cache_options options;
+
+	options.limit = 3;
+	umem::cache<counted> few("few", options);
+	{
+		umem::local<counted> ours(few);
+		auto one = ours.make(1), two = ours.make(2),
+		     three = ours.make(3);
+
+		check(throws_bad_alloc([&] { (void)ours.make(4); }));
+		three.reset();
+		check(ours.make(5)->number == 5);
+		check(few.limits().in_use == 3);
+	}
+	check(few.limits().in_use == 0 && nlive == 0);
+}
+
 // A cache that is destroyed with objects in use says so in one line, and keeps
 // their memory.
 void
@@ -429,5 +491,7 @@ main(int argc, char **)
 	moved_caches();
 	threads_share_a_cache();
 	check(nlive == 0);
+	local_objects();
+	local_objects_within_a_limit();
 	return 0;
 }
