@@ -57,6 +57,13 @@ int umem_cache_free_rcu_flavor(
     umem_cache_t *cache, void *object, const struct rcu_flavor_struct *flavor);
 }
 
+/*
+ * Visible, because all parts of a process share the cache of a type.  With
+ * clang, a library that was opened without RTLD_GLOBAL does not: it keeps
+ * containers of slab_allocator and kept objects to itself.
+ */
+#pragma GCC visibility push(default)
+
 namespace umem
 {
 
@@ -1070,5 +1077,7 @@ metrics()
 }
 
 } // namespace umem
+
+#pragma GCC visibility pop
 
 #endif

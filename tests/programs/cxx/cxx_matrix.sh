@@ -53,6 +53,38 @@ for cxx in $(printf '%s\n' "${CXX%% *}" g++ clang++ | sed s/^c++/g++/ |
 	done
 done
 
+# A library and a program have the same cache of a type, also if they hide their
+# symbols.
+cat >part.h <<-END
+	#include <list>
+	#include <umem.hpp>
+	using numbers = std::list<long, umem::slab_allocator<long>>;
+	__attribute__((visibility("default"))) void fill(numbers &list);
+END
+cat >part.cc <<-END
+	#include "part.h"
+	void fill(numbers &list) { list.assign(100, 5); }
+END
+cat >whole.cc <<-END
+	#include "part.h"
+	int main()
+	{
+		numbers list;
+
+		fill(list);
+		list.pop_back();
+		list.push_front(1);
+		return list.size() == 100 ? 0 : 1;
+	}
+END
+for cxx in g++ clang++; do
+	command -v "$cxx" >/dev/null || continue
+	hidden=("$cxx" "${flags[@]}" -std=c++17 -fvisibility=hidden)
+	"${hidden[@]}" -fPIC -shared part.cc -o libpart.so
+	"${hidden[@]}" whole.cc -o whole -L. -lpart -L"$B" -lumem
+	LD_LIBRARY_PATH=$B:. ./whole || { echo "hidden: $cxx"; exit 1; }
+done
+
 # Without libraries of the sanitizers there is nothing to run.
 echo 'int main() {}' >empty.cc
 sanitize=("-fsanitize=address,undefined" -fno-sanitize-recover=all)
