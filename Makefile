@@ -6,8 +6,8 @@
 #	make V=1			prints each command in full
 #
 # Targets: all (the default), test, unit-test, matrix, stress, fresh,
-# test-vm ROWS=, misuse, bench, bench-scale, peers, demo, lint, dist,
-# deb, portable, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+# test-vm ROWS=, misuse, bench, bench-scale, bench-rust, peers, demo, lint,
+# dist, deb, portable, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
 # the build does install Debian's packages first
@@ -157,8 +157,8 @@ SETS	:= $(if $(filter test unit-test lint,$(MAKECMDGOALS)),test) \
 NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
-.PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale peers demo lint dist \
-	deb portable install uninstall clean FORCE packages requirements
+.PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale \
+	bench-rust peers demo lint dist deb portable install uninstall clean FORCE packages requirements
 
 # The address and the thread sanitizer have a malloc of their own, so these
 # variants have no shim.
@@ -388,6 +388,9 @@ bench: all $(BENCHES)
 
 bench-scale: all $(BENCHES)
 	@tests/bench/run.sh $B $(if $(BUNDLE),--bundle '$(BUNDLE)',--scaling)
+
+bench-rust:
+	@python3 tests/bench/rust.py build/bench-rust
 
 peers: | $(NEEDS)
 	@tools/build/peers.sh build/peers
