@@ -378,17 +378,24 @@ fork_and_return(void *thread)
 	wait_for(&nin);
 }
 
+static void *
+wait_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
 /*
- * The worker forks in a callback.  In the child its turn has ended, so it ends
- * neither the turn of the thread that is the worker there nor walks on.
+ * The worker forks in a callback, beside another thread.  In the child its turn
+ * has ended, so it ends neither the turn of the thread that is the worker there
+ * nor walks on.
  */
 START_TEST(the_turn_of_a_worker_that_forks_ends_in_the_child)
 {
 	pthread_t thread;
 
-	pthread_create(&thread, NULL, let_them_leave, NULL);
-	pthread_join(thread, NULL);
-	may_leave = 0;
+	pthread_create(&thread, NULL, wait_for_ever, NULL);
 	forked = -1;
 	umem_cache_create(
 	    "forks", 100, 0, NULL, NULL, fork_and_return, &thread, NULL, 0);

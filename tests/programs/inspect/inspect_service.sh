@@ -49,11 +49,11 @@ END2
 "$CC" -fno-builtin -o main main.c || exit 1
 chmod 711 .
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null ||
-    ! setpriv --bounding-set -all true 2>/dev/null; then
-	finish 0
+    ! setpriv --bounding-set -all true 2>/dev/null ||
+    ! setpriv --reuid 65534 --clear-groups test -r "$SHIM" 2>/dev/null; then
 	exit 0
 fi
-start setpriv --reuid 65534 --clear-groups env UMEM_OPTIONS=sample=4k ./main
+start setpriv --reuid 65534 --clear-groups env UMEM_OPTIONS=sample=100 ./main
 few=$(recipe 'umem ps')
 few=${few% umem ps}
 [[ $few == "setpriv --bounding-set -all,"* ]] || bad "no recipe: $few"
