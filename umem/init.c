@@ -131,16 +131,9 @@ start_fast_paths(void)
 	return true;
 }
 
-static bool
-start_sampling(void)
-{
-	sample_start();
-	return true;
-}
-
 static bool (*const start_steps[])(void) = {start_options, heap_start,
     start_cpus, page_map_start, start_debugging, start_class_caches,
-    start_fast_paths, start_sampling, NULL};
+    start_fast_paths, sample_start, NULL};
 
 const struct quantum_hooks quantum_hooks = {
     .import_cache_create = umem_import_cache_create,

@@ -172,27 +172,21 @@ resize_large(void *p, size_t bytes, size_t size)
 }
 
 /*
- * Makes a block of a class a large block, and resizes it.  A block with a slab
- * of its own keeps its place: it can grow into the span behind it, or release
- * its tail, and nothing is copied.  Bypasses the functions that take samples
- * and debug blocks.  Returns NULL if the block remains to be copied.
+ * Is a block of a class better a large block for this size?  Large blocks are
+ * made without the functions that take samples and debug blocks.
  */
-static void *
-resize_class_to_large(unsigned class, void *p, size_t bytes, size_t size)
+static bool
+resize_wants_large(size_t bytes, size_t size)
 {
-	if (size < LARGE_GROWN || resize_keeps_in_place(bytes, size) ||
-	    sample_is_on() || debug.on || checker_on)
-		return NULL;
-	if (slab_detach(&class_cache[class]->slabs, p)) {
-		large_register(p, bytes);
-		return resize_large(p, bytes, size);
-	}
-	return size > bytes && bytes >= LARGE_GROWN
-		   ? resize_to_large(p, bytes, size)
-		   : NULL;
+	return size >= LARGE_GROWN && !resize_keeps_in_place(bytes, size) &&
+	       !sample_is_on() && !debug.on && !checker_on;
 }
 
-/* Resizes a block by its kind: sample, debugged, large, or of a class. */
+/*
+ * Resizes a block by its kind: sample, debugged, large, or of a class.  A block
+ * of a class with a slab of its own becomes a large block where it is: it can
+ * grow into the span behind it, or release its tail, and nothing is copied.
+ */
 static void *
 resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 {
@@ -202,9 +196,15 @@ resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 		return resize_sample(p, bytes, size);
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
-	if (class != PAGE_MAP_LARGE)
-		q = resize_class_to_large(class, p, bytes, size);
-	else if (size >= LARGE_GROWN)
+	if (class != PAGE_MAP_LARGE && resize_wants_large(bytes, size)) {
+		if (slab_detach(&class_cache[class]->slabs, p)) {
+			large_register(p, bytes);
+			class = PAGE_MAP_LARGE;
+		} else if (size > bytes && bytes >= LARGE_GROWN) {
+			q = resize_to_large(p, bytes, size);
+		}
+	}
+	if (class == PAGE_MAP_LARGE && size >= LARGE_GROWN)
 		return resize_large(p, bytes, size);
 	return q != NULL ? q : resize_class(p, bytes, size);
 }

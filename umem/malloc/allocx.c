@@ -97,7 +97,7 @@ allocx_round(size_t size, int flags)
 public void *
 mallocx(size_t size, int flags)
 {
-	size_t align = allocx_align(flags), usable;
+	size_t align = allocx_align(flags), usable, done;
 	void *p;
 
 	if (is_replaced(malloc)) {
@@ -108,11 +108,16 @@ mallocx(size_t size, int flags)
 		return memset(p, 0, usable > size ? usable : size);
 	}
 	size = allocx_round(size, flags);
-	if (align == 1)
-		return allocx_is_zeroed(flags) ? alloc_get_zeroed(size)
-					       : alloc_get(size);
-	p = alloc_get_aligned(size, align);
-	return p != NULL && allocx_is_zeroed(flags) ? memset(p, 0, size) : p;
+	done = align == 1 && allocx_is_zeroed(flags) ? size : 0;
+	if (done != 0)
+		p = alloc_get_zeroed(size);
+	else
+		p = align == 1 ? alloc_get(size)
+			       : alloc_get_aligned(size, align);
+	/* The block may be larger than the request (alloc.c). */
+	if (p != NULL && allocx_is_zeroed(flags))
+		memset((char *)p + done, 0, allocx_usable(p, "mallocx") - done);
+	return p;
 }
 
 /* Resizes an aligned block, which alloc_resize() would not keep aligned. */
@@ -144,6 +149,9 @@ rallocx(void *p, size_t size, int flags)
 	if (q == NULL || !allocx_is_zeroed(flags) || old == 0)
 		return q;
 	now = allocx_usable(q, "rallocx");
+	/* A copy has no more than size bytes of the old block. */
+	if (q != p && old > size)
+		old = size;
 	if (now > old)
 		memset((char *)q + old, 0, now - old);
 	return q;

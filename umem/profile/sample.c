@@ -993,7 +993,7 @@ sampling_set_mean(size_t bytes)
 	sample_engine.choose_paths();
 }
 
-void
+bool
 sample_start(void)
 {
 	sampling.is_allowed = !debug.on && !checker_on;
@@ -1002,6 +1002,7 @@ sample_start(void)
 		sampling_set_mean(sample_wanted);
 	else if (sample_wanted != 0)
 		message_line("sample: off, since every block is checked");
+	return true;
 }
 
 /* umem_sample() and the command umem change the mean alone. */

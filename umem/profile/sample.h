@@ -186,8 +186,11 @@ extern hidden uint64_t sample_nhalved; /* [a] times that they were halved */
  */
 void sample_each(void (*visit)(struct sample *, void *arg), void *arg);
 
-/* Starts sampling if UMEM_OPTIONS asks for it; the last step of the start. */
-void sample_start(void);
+/*
+ * Starts sampling if UMEM_OPTIONS asks for it; the last step of the start.
+ * Returns true.
+ */
+bool sample_start(void);
 
 /* Sets sample_wanted to the present mean. */
 void sample_refresh_option(void);
