@@ -21,6 +21,7 @@
 
 #include "tests/unit/machine.h"
 #include "vmem/os.h"
+#include "vmem/syscall.h"
 #include "vmem/vdso.h"
 
 #define BYTES ((size_t)4 * MIB)
@@ -361,6 +362,11 @@ START_TEST(the_kernels_clock_is_found)
 	/* Emulators and valgrind have a vDSO without the function, or none. */
 	if (getauxval(AT_SYSINFO_EHDR) == 0)
 		return;
+	/* Elsewhere the library does not know its name. */
+	if (strlen(VDSO_CLOCK) == 0) {
+		ck_assert_ptr_null(clock);
+		return;
+	}
 	ck_assert_ptr_nonnull(clock);
 	ck_assert_int_eq(clock(CLOCK_MONOTONIC, &now), 0);
 	ck_assert_int_gt(now.tv_sec, 0);
