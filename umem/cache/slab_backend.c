@@ -90,20 +90,19 @@ class_bytes_cached(unsigned class, unsigned cpu)
 }
 
 /*
- * Flushes the large classes when one of them is empty, if together they cache
- * more than their target and the bytes of the request, so that their slabs can
- * be split and merged for the request.  This avoids new memory, which costs a
- * page fault for each page.  Objects that were idle while the heap grew have
- * been flushed before (cache_reclaim_idle()): lists and tables that grow leave
- * one object of each size behind.
+ * Flushes the large classes when one of them is empty and together they cache
+ * more than their target, so that their slabs can be split and merged for the
+ * request.  This avoids new memory, which costs a page fault for each page.
+ * Objects that were idle while the heap grew have been flushed before
+ * (cache_reclaim_idle()): lists and tables that grow leave one object of each
+ * size behind.
  */
 static void
-flush_large_classes(size_t request)
+flush_large_classes(void)
 {
 	unsigned first = size_class_of(LARGE_CLASS_MIN), cpu = cpu_now();
 	size_t bytes = 0;
-	size_t most =
-	    request + idle_target(heap_committed() / CACHED_LARGE_PART);
+	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART);
 
 	for (unsigned c = size_classes.n; c >= first && bytes <= most; c--)
 		bytes += class_bytes_cached(c, cpu);
@@ -140,7 +139,7 @@ static unsigned
 slabs_take(struct umem_cache *cache, void **objects, unsigned n)
 {
 	if (is_large_class(cache))
-		flush_large_classes(cache->bufsize);
+		flush_large_classes();
 	return slab_take(&cache->slabs, objects, n);
 }
 
