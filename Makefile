@@ -5,7 +5,7 @@
 #					compiler finds liburcu's header
 #	make V=1			prints each command in full
 #
-# Targets: all (the default), test, unit-test, matrix, stress, fresh,
+# Targets: all (the default), test, unit-test, matrix, stress, models, fresh,
 # test-vm ROWS=, misuse, bench, bench-scale, bench-rust, peers, demo, lint,
 # dist, deb, portable, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
@@ -153,12 +153,13 @@ SETS	:= $(if $(filter test unit-test lint,$(MAKECMDGOALS)),test) \
 	   $(if $(filter bench bench-scale peers,$(MAKECMDGOALS)),bench) \
 	   $(if $(filter stress,$(MAKECMDGOALS)),stress) \
 	   $(if $(filter fresh,$(MAKECMDGOALS)),fresh) \
+	   $(if $(filter models,$(MAKECMDGOALS)),models) \
 	   $(if $(filter test-vm,$(MAKECMDGOALS)),vm)
 NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
-.PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale \
-	bench-rust peers demo lint dist deb portable install uninstall clean FORCE packages requirements
+.PHONY: all test unit-test matrix stress models fresh test-vm misuse bench \
+	bench-scale bench-rust peers demo lint dist deb portable install uninstall clean FORCE packages requirements
 
 # The address and the thread sanitizer have a malloc of their own, so these
 # variants have no shim.
@@ -369,6 +370,9 @@ unit-test: all $B/unit
 # The tests in all variants.
 matrix: | $(NEEDS)
 	@env -u MAKEFLAGS -u MFLAGS tools/build/matrix.sh
+
+models: $(NEEDS)
+	@tests/models/run.py
 
 stress: all $(STRESSES)
 	@$(run_tests) $B stress

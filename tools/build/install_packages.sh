@@ -12,6 +12,7 @@
 #	bench	make bench, make bench-scale, make peers
 #	stress	make stress
 #	fresh	make fresh
+#	models	make models
 #	vm	make test-vm
 #	all	every set
 #
@@ -31,6 +32,7 @@ demo="$build time python3 redis-server redis-tools"
 bench="$demo g++ libboost-dev sqlite3 libjemalloc2 libmimalloc2.0
 	libtcmalloc-minimal4 libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
+models="$build python3 spin"
 vm="$build pkg-config gcc-aarch64-linux-gnu cpio"
 matrix="$test clang libclang-rt-dev lld mold musl-tools qemu-user-static"
 stress="$matrix $fresh debhelper dpkg-dev lintian rpm rpmlint nodejs
@@ -40,7 +42,7 @@ stress="$matrix $fresh debhelper dpkg-dev lintian rpm rpmlint nodejs
 
 usage() {
 	echo "usage: tools/build/install_packages.sh" \
-	    "[build|test|demo|bench|matrix|stress|fresh|vm|all]..." >&2
+	    "[build|test|demo|bench|matrix|stress|fresh|models|vm|all]..." >&2
 	exit 2
 }
 
@@ -54,9 +56,10 @@ for set in "$@"; do
 	bench) wanted="$wanted $bench" ;;
 	stress) wanted="$wanted $stress" ;;
 	fresh) wanted="$wanted $fresh" ;;
+	models) wanted="$wanted $models" ;;
 	vm) wanted="$wanted $vm" ;;
 	matrix) wanted="$wanted $matrix" ;;
-	all) wanted="$wanted $bench $stress $vm" ;;
+	all) wanted="$wanted $bench $stress $models $vm" ;;
 	*) usage ;;
 	esac
 done

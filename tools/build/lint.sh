@@ -61,6 +61,7 @@ check symbols tools/build/check_symbols.py "$1"
 check style tools/build/check_style.py
 check size tools/build/code_lines.py
 check constants tools/build/check_constants.py
+check models tests/models/run.py --check
 if find_clang_format "$1"; then
 	check format "$clang_format" --dry-run -Werror "${sources[@]}" ||
 	    echo "lint: to format a file: $clang_format -i FILE"

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""run.py - the models in this folder, by Spin
+
+	tests/models/run.py		verifies each model, and then expects
+					that Spin finds each of its bugs
+	tests/models/run.py NAME ...	these models only
+	tests/models/run.py --check	only compares the code with the models
+	tests/models/run.py --accept	writes the sums of the code as it is
+
+A model names the functions and macros that it stands for ("models: FILE NAME
+...").  The sum of their text without comments and blanks is in the model: who
+changes the code looks at the model, changes it if need be, and accepts the sum.
+A bug is a macro BUG_NAME that the model tests.
+"""
+import hashlib
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+FOLDER = pathlib.Path(__file__).parent
+TOP = FOLDER.parent.parent
+COMMENT = re.compile(r'/\*.*?\*/', re.S)
+SUM = re.compile(r'^ \* sum:.*$', re.M)
+LIMIT_S = 600
+
+
+def text_of(path, name):
+    """Returns a function or macro of a file of C."""
+    code = (TOP / path).read_text(encoding='utf-8')
+    found = (re.search(rf'^{name}\(.*?^}}', code, re.M | re.S)
+             or re.search(rf'^#define {name}\b(?:[^\n]*\\\n)*[^\n]*', code,
+                          re.M))
+    if not found:
+        sys.exit(f'{path} has no {name}, which a model names')
+    return ''.join(COMMENT.sub(' ', found[0]).split()).replace('\\', '')
+
+
+def sum_of(model):
+    texts = [text_of(path, name)
+             for path, names in re.findall(r'^ \* models: (\S+) (.*)', model,
+                                           re.M)
+             for name in names.split()]
+    return hashlib.sha256(''.join(texts).encode()).hexdigest()[:16]
+
+
+def check(path, accept):
+    model = path.read_text(encoding='utf-8')
+    line = f' * sum: {sum_of(model)}'
+    if accept:
+        path.write_text(SUM.sub(line, model), encoding='utf-8')
+    elif line not in model.splitlines():
+        print(f'{path.name}: the code that it stands for has changed; see '
+              'tests/models/README.md')
+        return False
+    return True
+
+
+def verify(path, bug):
+    """Returns the number of states and of errors that Spin finds."""
+    with tempfile.TemporaryDirectory() as folder:
+        def run(*command):
+            return subprocess.run(command, cwd=folder, check=True,
+                                  timeout=LIMIT_S, text=True,
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT).stdout
+        run('spin', '-a', *bug, path.resolve())
+        run('cc', '-O2', '-DSAFETY', '-DCOLLAPSE', '-DMEMLIM=6000', '-w',
+            '-o', 'pan', 'pan.c')
+        said = run('./pan', '-m100000')
+    states = re.search(r'(\d+) states, stored', said)
+    errors = re.search(r'errors: (\d+)', said)
+    if not states or not errors or 'Search not completed' in said and \
+            errors[1] == '0':
+        sys.exit(f'{path.name}: {said}')
+    return int(states[1]), int(errors[1])
+
+
+def main(arguments):
+    options = {a for a in arguments if a.startswith('--')}
+    names = set(arguments) - options
+    passed = failed = 0
+    for path in sorted(FOLDER.glob('*.pml')):
+        if names and path.stem not in names:
+            continue
+        good = check(path, '--accept' in options)
+        passed, failed = passed + good, failed + (not good)
+        if options:
+            continue
+        bugs = sorted(set(re.findall(r'\bBUG_\w+', path.read_text(
+            encoding='utf-8'))) - {'BUG_'})
+        for bug in [None] + bugs:
+            begin = time.monotonic()
+            states, errors = verify(path, [f'-D{bug}'] if bug else [])
+            good = (errors != 0) == bool(bug)
+            passed, failed = passed + good, failed + (not good)
+            print(f'{"ok" if good else "FAIL"} {path.stem} {bug or "verified"}:'
+                  f' {states} states, {time.monotonic() - begin:.0f} s',
+                  flush=True)
+    print(f'{passed} passed, {failed} failed')
+    return failed != 0
+
+
+sys.exit(main(sys.argv[1:]))
