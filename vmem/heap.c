@@ -93,14 +93,6 @@ units_alloc(size_t bytes, struct placement placement)
 	    0, (void *)placement.from, NULL, flags);
 }
 
-/* Wait a moment for the thread that has allocated a foreign unit. */
-static void
-foreign_wait(uint32_t *nfailed)
-{
-	++*nfailed;
-	os_futex_wait(nfailed, *nfailed, FOREIGN_WAIT_NS);
-}
-
 static void *
 block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 {
@@ -132,8 +124,11 @@ block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 		vmem_xfree(heap_arena, at, bytes);
 		if (got == NO_MEMORY)
 			return NULL;
-		if (!heap_foreign_take())
-			foreign_wait(&nfailed);
+		if (!heap_foreign_take()) {
+			/* Wait a moment for the thread that has the unit. */
+			nfailed++;
+			os_futex_wait(&nfailed, nfailed, FOREIGN_WAIT_NS);
+		}
 	}
 	return NULL;
 }

@@ -512,15 +512,6 @@ window_decommit(size_t i)
 	errno = saved;
 }
 
-/* Decommit the free and clean windows that contain one of n units from i on. */
-static void
-windows_decommit(size_t i, size_t n)
-{
-	for (size_t w = align_down(i, WINDOW_UNITS); w < i + n;
-	     w += WINDOW_UNITS)
-		window_decommit(w);
-}
-
 size_t
 heap_purge(uint64_t age_ns, size_t limit)
 {
@@ -551,8 +542,10 @@ heap_purge(uint64_t age_ns, size_t limit)
 		if (purge_marked(i, n, was)) {
 			if (purged == 0)
 				charges_all = os_charges_all();
-			if (unlikely(charges_all))
-				windows_decommit(i, n);
+			for (size_t w = align_down(i, WINDOW_UNITS);
+			     unlikely(charges_all) && w < i + n;
+			     w += WINDOW_UNITS)
+				window_decommit(w);
 			purged += n << HEAP_UNIT_SHIFT;
 		} else if (!os_may_purge()) {
 			break;

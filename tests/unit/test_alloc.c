@@ -806,6 +806,38 @@ free_half(void)
 	umem_free(umem_alloc(opaque(100000), UMEM_DEFAULT), opaque(40000));
 }
 
+static void
+resize_freed(void)
+{
+	void *p = alloc_get(opaque(300000));
+
+	alloc_free(p);
+	alloc_resize(p, opaque(2000000));
+}
+
+static void
+resize_freed_to_slab(void)
+{
+	void *p = alloc_get(opaque(300000));
+
+	alloc_free(p);
+	cache_reap(class_cache[size_class_of(300000)]);
+	alloc_resize(p, opaque(2000000));
+}
+
+START_TEST(a_freed_block_does_not_become_a_large_block)
+{
+	if (alloc_fast.units == 0)
+		return;
+	stay_here();
+	ck_assert_ptr_nonnull(
+	    strstr(child_writes(resize_freed), "freed twice"));
+	ck_assert(child_aborted());
+	child_writes(resize_freed_to_slab);
+	ck_assert(child_aborted());
+}
+END_TEST
+
 START_TEST(a_size_may_get_a_cached_chunk_of_a_larger_class)
 {
 	unsigned nlarger = 0;
@@ -870,6 +902,7 @@ alloc_suite(void)
 	tcase_add_test(tc, threads_leave_nothing_behind);
 	tcase_add_test(tc, misuse_ends_the_process);
 	tcase_add_test(tc, a_wrong_size_frees_the_block_and_counts);
+	tcase_add_test(tc, a_freed_block_does_not_become_a_large_block);
 	tcase_add_test(tc, a_size_may_get_a_cached_chunk_of_a_larger_class);
 	tcase_add_loop_test(tc, one_of_the_last_two_freed_is_not_freed_again, 0,
 	    (int)array_size(sizes));

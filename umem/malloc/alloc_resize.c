@@ -183,6 +183,22 @@ resize_wants_large(size_t bytes, size_t size)
 }
 
 /*
+ * Reports a block that is the newest in the magazine of this CPU: a free block,
+ * which would be allocated again after it has become a large block.
+ */
+static void
+check_not_freed(unsigned class, void *p)
+{
+	void *newest;
+
+	if (alloc_fast.units == 0 || !alloc_pop(class, &newest))
+		return;
+	if (unlikely(newest == p))
+		misuse_slab("realloc", class_cache[class], p, SLAB_FREE);
+	alloc_free(newest);
+}
+
+/*
  * Resizes a block by its kind: sample, debugged, large, or of a class.  A block
  * of a class with a slab of its own becomes a large block where it is: it can
  * grow into the span behind it, or release its tail, and nothing is copied.
@@ -197,6 +213,7 @@ resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
 	if (class != PAGE_MAP_LARGE && resize_wants_large(bytes, size)) {
+		check_not_freed(class, p);
 		if (slab_detach(&class_cache[class]->slabs, p)) {
 			large_register(p, bytes);
 			class = PAGE_MAP_LARGE;

@@ -470,7 +470,10 @@ slab_detach(struct slab_store *store, void *chunk)
 		return false;
 	umem_assert(slab->store == store && slab->span == (uintptr_t)chunk);
 	lock_take(&store->lock);
-	umem_assert(slab->bin == SLAB_BIN_FULL);
+	if (unlikely(slab->bin != SLAB_BIN_FULL)) {
+		lock_release(&store->lock);
+		return false;
+	}
 	list_remove(&slab->link);
 	slab_unregister_locked(store, slab);
 	nused_add_locked(store, -1);
