@@ -16,7 +16,7 @@
 #include <elf.h>
 #include <errno.h>
 
-#include <valgrind/valgrind.h>
+#include <valgrind/memcheck.h>
 
 #include "magazine/rseq.h"
 #include "magazine/rseq_ops.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/time_limit.h"
+#include "tests/unit/second.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_walk.h"
 #include "umem/cache/worker.h"
@@ -378,36 +379,6 @@ fork_and_return(void *thread)
 	wait_for(&nin);
 }
 
-/* Makes the process one with several threads. */
-#ifdef __SANITIZE_THREAD__
-/* The sanitizer takes a thread of the child for one that its parent had. */
-static void
-be_threaded(void)
-{
-	pthread_t thread;
-
-	pthread_create(&thread, NULL, let_them_leave, NULL);
-	pthread_join(thread, NULL);
-	may_leave = 0;
-}
-#else
-static void *
-wait_for_ever(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
-static void
-be_threaded(void)
-{
-	pthread_t thread;
-
-	pthread_create(&thread, NULL, wait_for_ever, NULL);
-}
-#endif
-
 /*
  * The worker forks in a callback, beside another thread.  In the child its turn
  * has ended, so it ends neither the turn of the thread that is the worker there
@@ -417,7 +388,7 @@ START_TEST(the_turn_of_a_worker_that_forks_ends_in_the_child)
 {
 	pthread_t thread;
 
-	be_threaded();
+	second_start();
 	forked = -1;
 	umem_cache_create(
 	    "forks", 100, 0, NULL, NULL, fork_and_return, &thread, NULL, 0);

@@ -22,6 +22,7 @@
 #include "magazine/depot.h"
 #include "tests/time_limit.h"
 #include "tests/unit/owner.h"
+#include "tests/unit/second.h"
 #include "tests/unit/stay.h"
 #include "tests/unit/step.h"
 #include "vmem/meta.h"
@@ -706,32 +707,13 @@ START_TEST(a_drain_of_all_in_a_handler_of_fork_takes_nothing)
 }
 END_TEST
 
-static void *
-wait_for_ever(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
-/*
- * Makes the process multi-threaded until its end.  A process with one thread
- * has no other threads to stop.
- */
-static void
-have_two_threads(void)
-{
-	pthread_t thread;
-
-	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, NULL), 0);
-}
-
 START_TEST(a_drain_of_all_that_cannot_stop_the_others_takes_nothing)
 {
 	struct magazine *chain = NULL;
 	void *object;
 
-	have_two_threads();
+	/* A process with one thread has no other threads to stop. */
+	second_start();
 	stay_here();
 	if (_i == RSEQ_NONE || !start(_i, 0))
 		return;
@@ -753,7 +735,8 @@ START_TEST(a_drain_that_cannot_stop_the_others_takes_nothing)
 	struct magazine *chain = NULL;
 	void *object;
 
-	have_two_threads();
+	/* A process with one thread has no other threads to stop. */
+	second_start();
 	stay_here();
 	if (_i == RSEQ_NONE || !start(_i, 0))
 		return;
@@ -790,7 +773,8 @@ START_TEST(a_process_with_one_thread_needs_no_membarrier)
 	ck_assert(cpu_drain(hot, cold, NULL, &chain));
 	ck_assert_uint_eq(chain->nrounds + chain->next->nrounds, CAPACITY + 3);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
-	have_two_threads();
+	/* A process with one thread has no other threads to stop. */
+	second_start();
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert(slow_put(&stamp[i]));
 	ck_assert(!cpu_drain(hot, cold, NULL, &chain));

@@ -11,6 +11,7 @@
 
 #include "tests/time_limit.h"
 #include "tests/unit/live.h"
+#include "tests/unit/second.h"
 #include "tests/unit/child.h"
 #include "umem/cache/cache.h"
 #include "umem/fork.h"
@@ -421,14 +422,6 @@ START_TEST(no_thread_gets_a_lock_of_a_cache_and_fork_takes_none)
 }
 END_TEST
 
-static void *
-wait_for_ever(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
 /*
  * Makes the process multi-threaded until its end.  A process with one thread
  * takes no locks.
@@ -436,9 +429,7 @@ wait_for_ever(void *arg)
 static void
 have_two_threads(void)
 {
-	pthread_t thread;
-
-	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, NULL), 0);
+	second_start();
 	fork_prepare();
 	ck_assert(lock_is_forking());
 	fork_parent();

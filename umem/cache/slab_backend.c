@@ -73,7 +73,7 @@ slabs_give(
 /*
  * The large classes on a CPU may cache the idle target of this part of the
  * heap.  A few blocks are enough, because one of several classes serves a
- * request (larger_pop() in alloc.c).
+ * request (slow_pop() in alloc.c).
  */
 #define CACHED_LARGE_PART 8
 

@@ -458,6 +458,13 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	desc_free(store, slab);
 }
 
+/*
+ * The chunk is the caller's, so no other thread takes or gives it meanwhile,
+ * and its full slab is neither purged nor destroyed.  A thread that frees it
+ * wrongly finds another owner in the page map, as when a slab was destroyed
+ * (Claims).  A child of fork() in which the caller does not exist has a chunk
+ * that is taken for ever, in a slab that is in no list.
+ */
 bool
 slab_detach(struct slab_store *store, void *chunk)
 {

@@ -204,9 +204,9 @@ enum slab_fault slab_give(
 void slab_give_raw(struct slab_store *store, void *chunk);
 
 /*
- * Makes the span of a slab that has one chunk a span of the
- * caller.  Returns false if the slab has other chunks, if the chunk is free, or
- * if its memory needs more than the heap's functions.
+ * Makes the span of a slab that has one chunk a span of the caller, who has
+ * the chunk.  Returns false if the slab has other chunks, if the chunk is free,
+ * or if its memory needs more than the heap's functions.
  */
 bool slab_detach(struct slab_store *store, void *chunk);
 

@@ -64,7 +64,7 @@ grep -q "^ *$pid .* main " said || bad "ps lacks the process"
 $few "$umem" metrics "$pid" >said 2>&1 || bad "metrics"
 # shellcheck disable=SC2086 # words
 $few "$umem" top -n 1 "$pid" >said 2>&1 || bad "top"
-more=$(sed -n '/^The other commands also need/,/^because/p' "$page" |
+more=$(sed -n '/^The other commands also use/,/^because/p' "$page" |
     grep -o 'CAP_[A-Z_]*' | sed 's/CAP_/,+/' | tr -d '\n' | tr '[:upper:]' '[:lower:]')
 [ ${#more} -gt 20 ] || bad "no capabilities: $more"
 # shellcheck disable=SC2086 # words

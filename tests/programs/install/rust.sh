@@ -18,6 +18,12 @@ minor=$(rustc --version | sed -n 's/^rustc 1\.\([0-9]*\)\..*/\1/p')
 export CARGO_TARGET_DIR=$TMP/target CARGO_BUILD_JOBS=2
 # For a short build.
 export CARGO_PROFILE_DEV_DEBUG=0 UMEM_SYS_CFLAGS=-O1
+# The build stands in for this header of valgrind alone.
+if grep -rn '#include <valgrind/' "$TOP"/{magazine,umem,vmem} |
+    grep -v '<valgrind/memcheck.h>'; then
+	echo "umem-sys does not build without valgrind"
+	exit 1
+fi
 # run ARG... - a command of cargo, without the network
 run() {
 	(cd "$TOP/tools/rust" && cargo "$1" --locked --offline "${@:2}") \
