@@ -5,7 +5,8 @@
 #					compiler finds liburcu's header
 #	make V=1			prints each command in full
 #
-# Targets: all (the default), test, unit-test, matrix, stress, models, fresh,
+# Targets: all (the default), test, unit-test, matrix ROWS=, stress, models,
+# fresh, soak TIME= MODES=, fuzz TIME=, coverage, mutants N= SEED= FILES=,
 # test-vm ROWS=, misuse, bench, bench-scale, bench-rust, peers, demo, lint,
 # dist, deb, portable, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
@@ -21,7 +22,8 @@ else
 short	= @printf '%-5s %s\n' '$1' '$2' &&
 endif
 
-ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+# GNU make 4.3 hides the options of the make that called it.
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS")),)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
@@ -123,8 +125,16 @@ LIB_C	:= $(filter-out umem/rcu/rcu.c umem/malloc/archive.c,$(wildcard vmem/*.c m
 LIB_O	:= $(LIB_C:%.c=$O/%.o)
 # Unit tests and programs that link libumem leave libc's malloc alone.
 SHIM_ONLY := $(addprefix umem/malloc/,malloc allocx operators thread dlopen) \
-	   umem/stats/mallinfo
+	   umem/stats/mallinfo umem/mallctl
 INNER_O	:= $(filter-out $(SHIM_ONLY:%=$O/%.o),$(LIB_O))
+# Of make coverage, as a part of each library and program.
+ifneq ($(COVER),)
+COVER_O	:= $O/tools/build/coverage.o
+override CPPFLAGS += -DUMEM_COVERAGE
+LIB_O	+= $(COVER_O)
+INNER_O	+= $(COVER_O)
+RCU_O	+= $(COVER_O)
+endif
 UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
@@ -140,25 +150,23 @@ TOOLS	:= $(if $(filter-out x86_64 aarch64,$(MACHINE)),,$B/umem)
 TOOL_C	:= $(filter-out $(addprefix tools/inspect/symbols/,$(if $(APART),\
 	   symbols_dw.c demangle.c module_file.c,symbols_none.c)),\
 	   $(wildcard tools/inspect/*.c tools/inspect/*/*.c))
-TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
+TOOL_O	:= $(TOOL_C:%.c=$O/%.o) $(COVER_O)
 
 # tests/X/name.c and name.cc become $B/X/name.
 outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
 		$(wildcard tests/$d/*.c tests/$d/*.cc))))
 
 # The sets of packages that the goals need.
-SETS	:= $(if $(filter test unit-test lint,$(MAKECMDGOALS)),test) \
-	   $(if $(filter matrix,$(MAKECMDGOALS)),matrix) \
-	   $(if $(filter demo,$(MAKECMDGOALS)),demo) \
+SETS	:= $(filter demo fresh fuzz lint matrix models soak stress,\
+		$(MAKECMDGOALS)) \
+	   $(if $(filter test unit-test,$(MAKECMDGOALS)),test) \
 	   $(if $(filter bench bench-scale peers,$(MAKECMDGOALS)),bench) \
-	   $(if $(filter stress,$(MAKECMDGOALS)),stress) \
-	   $(if $(filter fresh,$(MAKECMDGOALS)),fresh) \
-	   $(if $(filter models,$(MAKECMDGOALS)),models) \
+	   $(if $(filter coverage mutants,$(MAKECMDGOALS)),coverage) \
 	   $(if $(filter test-vm,$(MAKECMDGOALS)),vm)
 NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
-.PHONY: all test unit-test matrix stress models fresh test-vm misuse bench \
+.PHONY: all test unit-test matrix stress soak models fuzz fuzzers coverage mutants fresh test-vm misuse bench \
 	bench-scale bench-rust peers demo lint dist deb portable install uninstall clean FORCE packages requirements
 
 # The address and the thread sanitizer have a malloc of their own, so these
@@ -243,6 +251,14 @@ INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$(BIN_O)/commands/run.o)
 TOOL_LIBS = $(if $(APART),,-ldw -lelf -liberty) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
+# Texts in the command, as literals of C: $O/X.h has the text X.
+TEXTS	:= $(wildcard tools/inspect/*/*.txt \
+	   tools/inspect/report/flame.*s)
+$(TEXTS:%=$O/%.h): $O/%.h: %
+	@mkdir -p $(@D)
+	$(call short,TEXT,$<) sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@
+$(TOOL_O) $(INSTALLED_O): override CPPFLAGS += -I$O
+$(TOOL_O) $(INSTALLED_O): | $(TEXTS:%=$O/%.h)
 # clang 11 does not know "GCC unroll".
 $(TOOL_O) $(INSTALLED_O): override CFLAGS += -Wno-unknown-pragmas
 $(TOOLS): $(TOOL_O)
@@ -271,8 +287,9 @@ $O/suites.o: $O/suites.c
 # no-lto: some functions are written in assembler.
 $(UNIT_O): override CFLAGS += -Wno-missing-prototypes -Wno-unused-result -fno-lto
 # Calls of these go by tests/unit/hooks.c.
-UNIT_WRAPS := heap_free os_purge os_futex_wait os_page_size os_resident \
-	os_now_ns os_kernel_version os_charges_all magazine_install
+UNIT_WRAPS := heap_free meta_free os_purge os_futex_wait os_page_size os_resident \
+	os_now_ns os_kernel_version os_charges_all magazine_install \
+	pthread_create
 $B/unit: $(UNIT_O) $(INNER_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(UNIT_WRAPS:%=-Wl,--wrap=%) \
 	    $(or $(OUTSIDE:%=-lcheck -lm),$(shell pkg-config --libs check))
@@ -284,7 +301,8 @@ PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 	-Wno-unknown-warning-option -Wno-use-after-free -Wno-unused-result \
 	-Wno-free-nonheap-object -Wno-deprecated-declarations \
 	$(SAN_FLAGS) $(if $(MUSL),$(OTHER_HEADERS) -include tests/musl.h)
-header	= $(shell sed -n 's,^\( \*\|//\) test $1: ,,p' $<)
+header_of = $(shell sed -n 's,^\( \*\|//\) test $2: ,,p' $1)
+header	= $(call header_of,$<,$1)
 link_umem	:= -L$B -lumem
 link_static	:= $B/libumem.a
 link_archive	:= $B/libumem_malloc.a $(if $(filter undefined,$(SAN)),-fsanitize=undefined -lubsan)
@@ -310,15 +328,27 @@ PROGRAMS := $(filter-out $(basename $(patsubst tests/%,$B/%,$(shell \
 	    tests/programs/*/*.c))),$(PROGRAMS))
 endif
 STRESSES := $(call outputs,stress)
+SOAKS	:= $(call outputs,soak) $B/soak/plugin.so
 BENCHES	:= $(call outputs,bench)
 MISUSES	:= $(call outputs,misuse)
 DEMOS	:= $(call outputs,demo)
+FUZZES	:= $(call outputs,fuzz)
 # The default of gcc, but not of clang.
 $(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc tests/programs/*/*.cc)): \
 	PROGRAM_FLAGS += -fsized-deallocation
 $(BENCHES): link = static
 $(BENCHES): $B/libumem.a
 $B/bench/rcu: link = urcu
+# Counts for emulated CPUs.  It has functions in front of the library's, and of
+# SAN=thread those that the compiler calls at each access to memory.
+SIMULATE_WRAPS := rseq_start os_cpus_allowed os_cpu_slots os_now_ns lock_take \
+	lock_try lock_release depot_trade depot_put slab_take
+$B/bench/simulate: tests/bench/simulate.c $O/umem/malloc/archive.o \
+		$(filter-out $O/umem/malloc/dlopen.o,$(LIB_O))
+	@mkdir -p $(@D)
+	$(call short,CC,$<) $(CC) -std=gnu11 $(PROGRAM_FLAGS) \
+	    $(if $(SAN),-DSIMULATE_LINES) -ftls-model=initial-exec -o $@ $< $(filter %.o,$^) -pthread -ldl \
+	    $(SIMULATE_WRAPS:%=-Wl,--wrap=%)
 $B/demo/objects: link = umem
 $B/demo/hashtable $B/demo/typestable: link = rcu_table
 # A compiler removes a strdup() that a demo leaks, if it knows the function.
@@ -329,6 +359,10 @@ $B/account.so: tests/account.c | requirements
 	$(call short,CC,$<) $(CC) -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 		-fPIC -shared -o $@ $<
 $(PROGRAMS) $(STRESSES): | $B/account.so
+# Opened and closed by tests/soak/soak.c.
+$B/soak/plugin.so: tests/soak/parts/plugin.c | requirements
+	@mkdir -p $(@D)
+	$(call short,CC,$<) $(CC) -O1 -g -Wall -Wextra -fPIC -shared -o $@ $<
 $(if $(MUSL),$(PROGRAMS)): | $(SHIM)
 $B/%: tests/%.c | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
@@ -347,8 +381,42 @@ $(patsubst tests/%,$B/%,$(basename $(shell grep -lsE \
 # -idirafter makes them headers of the system, which -MMD leaves out.
 $(filter $B/programs/cxx/%,$(PROGRAMS)): umem/umem.hpp umem/umem.h
 
-# Tests that run make themselves find the variant in the environment.
-run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
+# The command as one object.  Its variables are in sections of their own, so
+# that a fuzzer can give them their first values again.
+$B/fuzz/command.o: $(TOOL_O) tests/fuzz/command.syms
+	@mkdir -p $(@D)
+	$(call short,LD,$@) $(LD) -r -o $@ $(TOOL_O) && \
+	    $(OBJCOPY) --redefine-syms=tests/fuzz/command.syms \
+	    --rename-section .data=fuzz_data --rename-section .bss=fuzz_bss $@
+# The library, with other names for malloc() and its relatives.  Without the
+# functions of the sanitizer, it takes the paths that it has for programs.
+$B/fuzz/library.o: $(INNER_O) $O/umem/malloc/malloc.o $(RCU_O) \
+		tests/fuzz/library.syms
+	@mkdir -p $(@D)
+	$(call short,LD,$@) $(LD) -r -o $@ $(filter %.o,$^) && \
+	    $(OBJCOPY) --redefine-syms=tests/fuzz/library.syms $@
+# Cores of a program that runs on the library of the build without sanitizers.
+$B/fuzz/small: tests/fuzz/parts/small.c
+	@mkdir -p $(@D)
+	$(call short,CC,$<) $(CC) -O1 -g -fno-builtin -I. -o $@ $< \
+	    -Lbuild -lumem_malloc
+$B/fuzz/cores: $B/fuzz/small tests/fuzz/make_core.py build/libumem_malloc.so.1
+	@mkdir -p $@
+	$(call short,CORE,$@) tests/fuzz/make_core.py \
+	    build/libumem_malloc.so.1 $B/fuzz/small $@ && touch $@
+FUZZ_O	:= $(FUZZES:$B/%=$O/tests/%.o)
+$(FUZZ_O): override CFLAGS += -Wno-unused-function
+$(FUZZ_O): override CPPFLAGS += -Iumem
+$(FUZZES): $B/fuzz/%: $O/tests/fuzz/%.o $B/fuzz/command.o $B/fuzz/library.o | \
+		$B/fuzz/cores
+	$(call short,LD,$@) $(CC) $(CFLAGS) -fsanitize=fuzzer -o $@ $< \
+	    $B/fuzz/$(call header_of,tests/fuzz/$*.c,link).o $(LDFLAGS) \
+	    $(TOOL_LIBS) -lurcu-memb
+fuzzers: $(FUZZES)
+
+# Tests that run make themselves find the variant in the environment.  The
+# scripts are written for gcc, and those of make coverage use it, too.
+run_tests = env -u MAKEFLAGS -u MFLAGS -u COVER $(if $(COVER),CC=cc CXX=c++,CC='$(CC)' CXX='$(CXX)') \
 	SAN='$(SAN)' DEBUG='$(DEBUG)' LIBC='$(MUSL)' tests/run_tests.sh
 
 # The programs that link libumem, and do not run on its malloc().
@@ -360,22 +428,28 @@ LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
 TESTS	?= unit programs scripts
 test: all $(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS)) \
 		$(if $(SAN),,$(if $(filter scripts,$(TESTS)),$(MISUSES)))
-	@! $(check_headers) $(if $(MUSL),$(OUTSIDE)/include/)check.h || $(MAKE) $B/unit
-	@TESTS='$(TESTS)' $(run_tests) $B $$(ls $B/unit >/dev/null && echo unit) \
+	$(if $(filter unit,$(TESTS)),@! $(check_headers) \
+	    $(if $(MUSL),$(OUTSIDE)/include/)check.h || $(MAKE) $B/unit)
+	@TESTS='$(TESTS)' $(run_tests) $B $$([ ! -e $B/unit ] || echo unit) \
 	    $(if $(filter-out *,$(FOLDERS)),$(FOLDERS:%=programs/%),programs)
 
 unit-test: all $B/unit
 	@$(run_tests) $B unit
 
-# The tests in all variants.
+# The tests in all variants, or in those of ROWS.
 matrix: | $(NEEDS)
-	@env -u MAKEFLAGS -u MFLAGS tools/build/matrix.sh
+	@env -u MAKEFLAGS -u MFLAGS tools/build/matrix.sh $(ROWS)
 
 models: $(NEEDS)
 	@tests/models/run.py
 
-stress: all $(STRESSES)
+stress: all $(STRESSES) $(SOAKS)
 	@$(run_tests) $B stress
+
+# TIME is in seconds, for all MODES together; see tests/soak/README.md.
+MODES	?=
+soak: all $(SOAKS)
+	@tests/soak/run.py $B '$(TIME)' $(MODES)
 
 fresh: | $(NEEDS)
 	@tools/build/fresh.sh build/fresh
@@ -387,8 +461,49 @@ test-vm: | $(NEEDS)
 misuse: all $(MISUSES)
 	@tests/misuse/run.sh $B
 
+# The fuzzers and their objects are built by clang, with the assertions and two
+# sanitizers, in a folder of their own.  Without pointer-overflow, which reports
+# NULL + 0.  TIME is in seconds for each fuzzer; 0: only the inputs of the tree.
+TIME	?= 60
+FUZZ_CC	?= clang
+FUZZ_SAN := address,alignment,bool,bounds,enum,float-cast-overflow,$(strip \
+	)integer-divide-by-zero,nonnull-attribute,null,object-size,$(strip \
+	)returns-nonnull-attribute,shift,signed-integer-overflow,unreachable,vla-bound
+fuzz: all | $(NEEDS)
+	@env -u MAKEFLAGS -u MFLAGS $(MAKE) --no-print-directory B=build-fuzz CC='$(FUZZ_CC)' DEBUG=1 \
+	    SAN='$(FUZZ_SAN)' fuzzers \
+	    CFLAGS='-O2 -g -fsanitize-coverage=inline-8bit-counters,pc-table'
+	@tests/fuzz/run.sh build-fuzz '$(TIME)'
+
+# Lines and branches that the tests execute.  GNU ld's scripts have no place for
+# the sections of the counters.
+COVER_FLAGS := -fprofile-instr-generate -fcoverage-mapping \
+	-mllvm -runtime-counter-relocation
+$(COVER_O): tools/build/coverage.c | requirements
+	@mkdir -p $(@D) $B/profiles/other
+	$(call short,CC,$<) $(CC) -O1 -fPIC -D_GNU_SOURCE \
+	    -DCOVERAGE_DIR='"$(abspath $B)/profiles/other"' -c -o $@.o $< && \
+	    $(LD) -r -o $@ $@.o $$($(CC) --print-runtime-dir)/libclang_rt.profile*-$(MACHINE).a
+coverage: | $(NEEDS)
+	@rm -rf build-coverage/profiles
+	@env -u MAKEFLAGS -u MFLAGS COVERAGE_DIR='$(abspath build-coverage)/profiles' \
+	    $(MAKE) --no-print-directory B=build-coverage CC=clang CXX=clang++ COVER=1 \
+	    GNU_FLAGS= CFLAGS='-O1 -gdwarf-4 $(COVER_FLAGS)' test || \
+	    echo 'make coverage: a failed test counts, too' >&2
+	@tools/build/coverage.py build-coverage
+
+# N mutants of FILES, chosen by SEED; make coverage comes first.
+N	?= 20
+SEED	?= 1
+mutants: all $B/unit $(PROGRAMS) $(MISUSES) | $(NEEDS)
+	@[ -e build-coverage/coverage/map.json ] || $(MAKE) coverage
+	@[ -n '$(DEBUG)' ] || $(MAKE) DEBUG=1 all build-debug/unit $(PROGRAMS:$B/%=build-debug/%)
+	@env -u MAKEFLAGS -u MFLAGS nice tests/mutants/mutants.py $B \
+	    '$(if $(DEBUG),,build-debug)' $(N) $(SEED) $(FILES)
+
 bench: all $(BENCHES)
 	@tests/bench/run.sh $B
+	@tests/bench/sweep.py $B
 
 bench-scale: all $(BENCHES)
 	@tests/bench/run.sh $B $(if $(BUNDLE),--bundle '$(BUNDLE)',--scaling)
@@ -429,7 +544,7 @@ portable:
 # Names of functions a page documents beside its own, as "section name page".
 MAN	:= $(wildcard man/*.[1-9])
 # For systemd and Grafana, which do not look for them: umem_service(7).
-METRICS	:= $(wildcard tools/metrics/*)
+METRICS	:= $(wildcard tools/metrics/*) tools/inspect/symbols/frames.txt
 man_links = awk '/^\.Sh/ { on = $$2 == "NAME" } \
 	on && $$1 == ".Nm" { file = FILENAME; sub(".*/", "", file); \
 	n = split(file, part, "."); \
@@ -538,4 +653,4 @@ clean:
 
 -include $(patsubst %.o,%.d,$(LIB_O) $O/umem/malloc/archive.o $(RCU_O) $(UNIT_O) $(TOOL_O) \
 	$(INSTALLED_O)) \
-	$(addsuffix .d,$(PROGRAMS) $(STRESSES) $(BENCHES) $(MISUSES) $(DEMOS))
+	$(FUZZ_O:.o=.d) $(addsuffix .d,$(PROGRAMS) $(STRESSES) $(SOAKS) $(BENCHES) $(MISUSES) $(DEMOS))

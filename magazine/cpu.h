@@ -60,8 +60,8 @@ void cpu_header_free(struct cpu_hot *hot);
  */
 void cpu_warm(void);
 
-/* At start: reserve the headers 1 to n for cpu_header_at(). */
-void cpu_header_reserve(unsigned n);
+/* At start: reserve n headers from header first on for cpu_header_at(). */
+void cpu_header_reserve(unsigned first, unsigned n);
 
 /*
  * Allocate the reserved header i of each CPU, with the results of

@@ -107,7 +107,7 @@ struct cpu_cold {
 /* Headers in a block. */
 #define CPU_HEADERS       512
 /* Header 0 and this header of the first region are never opened. */
-#define CPU_HEADER_CLOSED 255
+#define CPU_HEADER_CLOSED 127
 #define CPU_COLD_AT       (CPU_HEADERS * sizeof(struct cpu_hot))
 #define CPU_BLOCK_SHIFT   16
 #define CPU_BLOCK         ((size_t)1 << CPU_BLOCK_SHIFT)

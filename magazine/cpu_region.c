@@ -185,11 +185,11 @@ cpu_header_alloc(
 }
 
 void
-cpu_header_reserve(unsigned n)
+cpu_header_reserve(unsigned first, unsigned n)
 {
 	lock_take(&cpu_regions_lock);
-	for (unsigned i = 1; i <= n; i++)
-		header_reserve(cpu_regions, i);
+	for (unsigned i = 0; i < n; i++)
+		header_reserve(cpu_regions, first + i);
 	lock_release(&cpu_regions_lock);
 }
 
@@ -337,4 +337,4 @@ cpu_warm(void)
 	block_commit(cpu_regions, cpu_now());
 }
 
-DESCRIBE(DESCRIBED_CPUS);
+DESCRIBE(DESCRIBED_MAGAZINES);

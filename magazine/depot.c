@@ -190,6 +190,7 @@ cut_tail_locked(struct depot *depot, struct maglist *list, uint32_t n)
 	if (at != &list->head)
 		*at = NULL;
 	set_locked(depot, list, n < list->n ? list->head : NULL, list->n - n);
+	list->low = list->n;
 	return chain;
 }
 
@@ -200,8 +201,6 @@ depot_take_surplus(
 	depot_lock(depot);
 	*full = cut_tail_locked(depot, &depot->full, depot->full.low);
 	*empty = cut_tail_locked(depot, &depot->empty, depot->empty.low);
-	depot->full.low = depot->full.n;
-	depot->empty.low = depot->empty.n;
 	check_sometimes_locked(depot);
 	depot_unlock(depot);
 }
@@ -213,8 +212,6 @@ depot_take_all(
 	depot_lock(depot);
 	*full = cut_tail_locked(depot, &depot->full, depot->full.n);
 	*empty = cut_tail_locked(depot, &depot->empty, depot->empty.n);
-	depot->full.low = 0;
-	depot->empty.low = 0;
 	depot_unlock(depot);
 }
 

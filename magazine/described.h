@@ -3,11 +3,10 @@
 #define MAGAZINE_DESCRIBED_H
 
 /* cpu_region.c */
-#define DESCRIBED_CPUS(M, V, C, B)                                             \
+#define DESCRIBED_MAGAZINES(M, V, C, B)                                        \
 	V(REGIONS, cpu_regions)                                                \
 	B(REGION_BYTES, region, region)                                        \
 	M(REGION_BLOCKS, region, region, blocks)                               \
-	M(REGION_COMMITTED, region, region, committed)                         \
 	M(REGION_NEXT, region, region, next)                                   \
 	V(CPU_LAYER, cpu_layer)                                                \
 	C(CPU_BLOCK)                                                           \
@@ -24,12 +23,8 @@
 	M(COLD_NRECEIVED, cpu_cold, cpu_cold, nreceived)                       \
 	M(LAYER_OWNER, cpu_layer, cpu_layer, rseq.owner)                       \
 	M(LAYER_BY_MM_CID, cpu_layer, cpu_layer, rseq.by_mm_cid)               \
-	M(LAYER_NSLOTS, cpu_layer, cpu_layer, nslots)                          \
 	M(LAYER_NWANTED, cpu_layer, cpu_layer, nwanted)                        \
-	M(LAYER_NUSED, cpu_layer, cpu_layer, nused)
-
-/* magazine.c */
-#define DESCRIBED_MAGAZINES(M, V, C, B)                                        \
+	M(LAYER_NUSED, cpu_layer, cpu_layer, nused)                            \
 	B(DEPOT_BYTES, depot, depot)                                           \
 	B(MAGAZINE_BYTES, magazine, magazine)                                  \
 	M(DEPOT_FULL, depot, depot, full.head)                                 \

@@ -45,14 +45,12 @@
 #include <limits.h>
 #include <string.h>
 
-#include "magazine/described.h"
 #include "magazine/magazine_inner.h"
 #include "magazine/shards.h"
 #include "magazine/sizes.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 #include "vmem/probe.h"
-#include "vmem/describe.h"
 
 /* Most rounds moved by a rebalance: four cache lines in either magazine. */
 #define SHARE_MAX 32
@@ -148,6 +146,7 @@ magazine_new(struct magazine_layer *layer)
 void
 magazine_delete(struct magazine *mag)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): none is NULL */
 	umem_assert(mag->nrounds == 0);
 	umem_assert(mag->capacity > 0 && mag->capacity <= MAGAZINE_ROUNDS_MAX);
 	meta_free(mag, magazine_bytes(mag->capacity));
@@ -209,8 +208,8 @@ rebalance(struct cpu_owned *own)
 }
 
 /* Decide whether an object is marked that no section will pop. */
-static bool
-decide_one(const struct magazine_layer *layer)
+bool
+magazine_marks_one(const struct magazine_layer *layer)
 {
 	return has_marks(layer) &&
 	       cpu_marks.chooser->find(layer->object_bytes, 1) == 0;
@@ -350,15 +349,10 @@ magazine_get(struct magazine_layer *layer, void **object, unsigned *want)
 	layer_release(layer, &own, /* mark_newest */ false);
 	if (!have)
 		return MAGAZINE_EMPTY;
-	return unlikely(own.is_marked || (undecided && decide_one(layer)))
+	return unlikely(
+		   own.is_marked || (undecided && magazine_marks_one(layer)))
 		   ? MAGAZINE_MARKED
 		   : MAGAZINE_OK;
-}
-
-bool
-magazine_marks_one(const struct magazine_layer *layer)
-{
-	return decide_one(layer);
 }
 
 /* Has the loaded magazine free space? */
@@ -788,5 +782,3 @@ magazine_surplus(struct magazine_layer *layer)
 		store_relaxed(&layer->overflowed, 1);
 	return mag;
 }
-
-DESCRIBE(DESCRIBED_MAGAZINES);

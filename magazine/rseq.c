@@ -75,7 +75,7 @@ libc_area(void)
  * after the last.  The kernel unregisters an area only by the length of its
  * registration.  glibc 2.41 and later register __rseq_size bytes, but at least
  * 32: 33 on Linux 7.2.  Earlier versions register 32, and report fewer.  The
- * others are for a libc that registers what the kernel asks for.
+ * others are for a libc that registers the size that the kernel asks for.
  */
 static uint32_t
 libc_bytes(unsigned i)

@@ -107,6 +107,7 @@ struct cpu_hot;
 #define RSEQ_AREA_BYTES 32
 #define RSEQ_CPU_ID     4
 #define RSEQ_CS         8
+#define RSEQ_NODE_ID    20
 #define RSEQ_MM_CID     24
 
 /*

@@ -54,9 +54,9 @@ shards_init(struct magazine_layer *layer)
 	if (n > 1)
 		layer->more =
 		    meta_alloc_best_effort((n - 1) * sizeof(struct depot));
-	layer->nshards = layer->more == NULL ? 1 : n;
+	layer->nshards = layer->more == NULL ? 1 : (uint16_t)n;
 	layer->shard_cpus =
-	    (cpu_layer.nrun + layer->nshards - 1) / layer->nshards;
+	    (uint16_t)((cpu_layer.nrun + layer->nshards - 1) / layer->nshards);
 	for (unsigned i = 0; i < layer->nshards; i++)
 		depot_init(magazine_shard(layer, i));
 }

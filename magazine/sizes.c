@@ -119,29 +119,23 @@ depot_resize(struct magazine_layer *layer)
 		shards_bound(layer, most / (each + 1) + (each < most / 4));
 }
 
-static size_t
-lesser(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 void
 sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
 {
-	size_t base = lesser(BASE_BYTES / object_bytes, BASE_ROUNDS);
+	size_t base = size_min(BASE_BYTES / object_bytes, BASE_ROUNDS);
 	size_t most = cpu_budget() / 8 / object_bytes;
 
-	base = lesser(base, most);
+	base = size_min(base, most);
 	if (rounds_max != 0) {
-		base = lesser(base, rounds_max);
-		most = lesser(most, rounds_max);
+		base = size_min(base, rounds_max);
+		most = size_min(most, rounds_max);
 	}
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
 	layer->depot_bytes = depot_least();
-	layer->rounds_most = capacity_at_most(most);
-	layer->rounds_base = capacity_at_most(base);
+	layer->rounds_most = (uint16_t)capacity_at_most(most);
+	layer->rounds_base = (uint16_t)capacity_at_most(base);
 	layer->rounds = layer->rounds_base;
 	umem_assert(layer->rounds_base <= layer->rounds_most);
 	umem_assert(layer->rounds_most <= MAGAZINE_ROUNDS_MAX);

@@ -35,10 +35,6 @@
 #	cflags: -DX		for the compiler
 #	account: no		tests/account.c does not check the statistics
 #				at its end
-#	not with: SANITIZER	left out of builds with SAN=SANITIZER; the word
-#				musl leaves it out of builds by musl-gcc, the
-#				word qemu of runs with EMULATED=qemu.  Any
-#				number; text after the word is a comment
 #	run: NAME		the lines that follow are for this run alone.
 #				A program runs once for each such line, in each
 #				of its modes; lines before the first one are for
@@ -48,6 +44,11 @@
 #
 #	timeout: 60		seconds, see below
 #	alone: yes		not beside another test
+#	not with: SANITIZER	left out of builds with SAN=SANITIZER; the word
+#				musl leaves it out of builds by musl-gcc, the
+#				word qemu of runs with EMULATED=qemu, the word
+#				coverage of make coverage.  Any number; text
+#				after the word is a comment
 #
 # On a machine without a command of TOOLS or without $CXX, scripts that use it
 # and programs in C++ are skipped, except for scripts that look for the command
@@ -347,11 +348,17 @@ if [ "${1-}" = --job ]; then
 	TMP=$(mktemp -d)
 	export TMP
 	# A process that this shell has forked, and that is killed before it
-	# has reset its traps, runs this one.
-	trap '[ $BASHPID -ne $$ ] ||
+	# has reset its traps, runs this one, and bash may end the test in it
+	# with a status other than 0.
+	trap '[ $BASHPID -eq $$ ] &&
 	    { end_session; chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"; }' EXIT
 	cd "$TMP" || exit
 	ulimit -S -c 0
+	# The counters of make coverage, in a folder for each name of a test.
+	[ -z "${COVERAGE_DIR-}" ] || {
+		COVERAGE_DIR=$COVERAGE_DIR/$(basename "${1%.*}")
+		mkdir -p "$COVERAGE_DIR"
+	}
 	# Some versions of the thread sanitizer cannot live with much randomness
 	# in addresses.  A child of fork() cannot join the threads of its
 	# parent, and starts threads of its own.
@@ -439,18 +446,24 @@ has_threads() {
 	grep -Eqw 'pthread_create|thread_start|umem_defer_[a-z]*' "$1"
 }
 
-# suits SOURCE RUN - may this program run in this build?
-suits() {
+# is_left_out SOURCE RUN - is one of its "not with" the word of this build?
+is_left_out() {
 	local word
 
-	for word in $LIBC $EMULATED; do
-		! grep -Eq "^$word( |\$)" <(header 'not with' "$1" "$2") || return
+	for word in $LIBC $EMULATED $SAN ${COVERAGE_DIR:+coverage}; do
+		! grep -Eq "^$word( |\$)" <(header 'not with' "$1" "$2") ||
+		    return 0
 	done
+	return 1
+}
+
+# suits SOURCE RUN - may this program run in this build?
+suits() {
+	! is_left_out "$1" "$2" || return
 	# Programs in C, and with liburcu if the build has it for musl.
 	[ "$LIBC" != musl ] || [[ $1 != *.cc &&
 	    ($(header link "$1") != rcu || -d $B/outside/lib) ]] || return
 	[ -n "$SAN" ] || return 0
-	! grep -Eq "^$SAN( |\$)" <(header 'not with' "$1" "$2") || return
 	[ "$SAN" = undefined ] || {
 		[ -n "$(header link "$1")" ] &&
 		    [ "$(header preload "$1")" != yes ]
@@ -498,6 +511,7 @@ for folder in "${folders[@]}"; do
 		wanted "$name" || continue
 		if [[ $source == *.sh ]]; then
 			! runs scripts || [ -n "$SAN" ] ||
+			    is_left_out "$source" '' ||
 			    add_job "$(header alone "$source")" script "$source"
 			continue
 		fi

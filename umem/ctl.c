@@ -73,22 +73,16 @@ umem_ctl(const char *name, const char *value, char *old, size_t bytes)
 	struct message m = {.n = 0};
 
 	umem_ready();
-	if (option == NULL) {
-		errno = ENOENT;
-		return -1;
-	}
+	if (option == NULL)
+		return fail_int(ENOENT);
 	if (is_sample(option))
 		sample_refresh_option();
 	option_report_value(&m, option);
-	if (old != NULL && bytes <= m.n) {
-		errno = ERANGE;
-		return -1;
-	}
+	if (old != NULL && bytes <= m.n)
+		return fail_int(ERANGE);
 	error = value != NULL ? ctl_set(option, value) : 0;
-	if (error != 0) {
-		errno = error;
-		return -1;
-	}
+	if (error != 0)
+		return fail_int(error);
 	if (old != NULL) {
 		memcpy(old, m.text, m.n);
 		old[m.n] = '\0';

@@ -3,12 +3,22 @@
  *
  * The description is a table that tools find without symbols: they search the
  * writable mappings of a process's files for the header (vmem/description.h).
- * The header points to the entries that the files of the library have put into
- * a section (vmem/describe.h).  The description is in writable data, although
- * nothing writes to it, because core files leave out pages that cannot be
- * written to.
+ * The header points to the entries that this file and others have put into a
+ * section (vmem/describe.h).  This file describes the structures and variables
+ * that headers declare; other files describe those that they keep to
+ * themselves, and vmem/ and magazine/ those of their inner headers.
+ *
+ * The description is in writable data, although nothing writes to it, because
+ * core files leave out pages that cannot be written to.
  */
 #include "umem/described.h"
+#include "umem/base/page_map.h"
+#include "umem/cache/import.h"
+#include "umem/debug/error.h"
+#include "umem/debug/log.h"
+#include "umem/debug/report.h"
+#include "umem/malloc/alloc.h"
+#include "umem/rcu/defer.h"
 #include "umem/umem.h"
 #include "vmem/describe.h"
 
@@ -31,7 +41,7 @@ static struct description description
 /* Defined by the linker: the end of this file's data. */
 extern char _end[0] __attribute__((visibility("hidden")));
 
-DESCRIBE(DESCRIBED_IMAGE);
+DESCRIBE(DESCRIBED_PUBLIC);
 
 /*
  * A linker that leaves out unused sections (--gc-sections) finds no use of the

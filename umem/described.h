@@ -44,38 +44,31 @@
 	M(OPTION_TARGET_AT, option_variable_at, option_variable_at, distance)  \
 	M(OPTION_TARGET_SIZE, option_variable_at, option_variable_at, bytes)
 
-/* describe.c */
-#define DESCRIBED_IMAGE(M, V, C, B) V(IMAGE_END, _end)
+/* describe.c: the lists for which headers suffice. */
+#define DESCRIBED_PUBLIC(M, V, C, B)                                           \
+	DESCRIBED_BASE(M, V, C, B)                                             \
+	DESCRIBED_SLABS(M, V, C, B)                                            \
+	DESCRIBED_CACHES(M, V, C, B)                                           \
+	DESCRIBED_DEBUG(M, V, C, B)                                            \
+	DESCRIBED_ALLOC(M, V, C, B)                                            \
+	DESCRIBED_GRACE(M, V, C, B)                                            \
+	V(IMAGE_END, _end)
 
 /* All entries. */
 #define DESCRIBED_ALL(M, V, C, B)                                              \
 	DESCRIBED_ARENAS(M, V, C, B)                                           \
-	DESCRIBED_ACCOUNT(M, V, C, B)                                          \
 	DESCRIBED_HEAP(M, V, C, B)                                             \
 	DESCRIBED_COMMIT(M, V, C, B)                                           \
-	DESCRIBED_HEAP_LIMIT(M, V, C, B)                                       \
 	DESCRIBED_PROBES(M, V, C, B)                                           \
 	DESCRIBED_STATES(M, V, C, B)                                           \
 	DESCRIBED_META(M, V, C, B)                                             \
-	DESCRIBED_CPUS(M, V, C, B)                                             \
 	DESCRIBED_MAGAZINES(M, V, C, B)                                        \
-	DESCRIBED_PAGE_MAP(M, V, C, B)                                         \
-	DESCRIBED_SIZE_CLASSES(M, V, C, B)                                     \
-	DESCRIBED_SLABS(M, V, C, B)                                            \
-	DESCRIBED_CACHES(M, V, C, B)                                           \
-	DESCRIBED_IMPORT(M, V, C, B)                                           \
 	DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
-	DESCRIBED_LOGS(M, V, C, B)                                             \
-	DESCRIBED_ERRORS(M, V, C, B)                                           \
-	DESCRIBED_DEBUG(M, V, C, B)                                            \
-	DESCRIBED_DEBUG_LARGE(M, V, C, B)                                      \
 	DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
 	DESCRIBED_STACK(M, V, C, B)                                            \
 	DESCRIBED_SAMPLES(M, V, C, B)                                          \
-	DESCRIBED_ALLOC(M, V, C, B)                                            \
-	DESCRIBED_GRACE(M, V, C, B)                                            \
+	DESCRIBED_STACKS(M, V, C, B)                                           \
 	DESCRIBED_OPTIONS(M, V, C, B)                                          \
 	DESCRIBED_START(M, V, C, B)                                            \
-	DESCRIBED_IMAGE(M, V, C, B)
-
+	DESCRIBED_PUBLIC(M, V, C, B)
 #endif

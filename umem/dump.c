@@ -100,8 +100,7 @@ dump_create(int what)
 		sample_refresh_option();
 		return options_text_create();
 	}
-	errno = EINVAL;
-	return NULL;
+	return fail_null(EINVAL);
 }
 
 public int
@@ -129,10 +128,8 @@ umem_metrics(char *buffer, size_t bytes)
 
 	umem_ready();
 	text = stats_text_create();
-	if (text == NULL) {
-		errno = ENOMEM;
-		return -1;
-	}
+	if (text == NULL)
+		return fail_int(ENOMEM);
 	errno = saved;
 	n = text->n;
 	if (bytes != 0) {

@@ -61,16 +61,15 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* Call f for each lock of the caches that has this rank: depots or slabs. */
+/* Call f for each lock of the caches that has this rank. */
 static void
 fork_each_cache_lock(enum lock_rank rank, void (*f)(struct lock *))
 {
 	/* This thread has the list, although lock_is_held() does not see it. */
 	umem_assert(load_relaxed(&cache_list_lock.state) != 0);
-	list_foreach (item, &cache_list) {
-		struct umem_cache *cache =
-		    container_of(item, struct umem_cache, link);
-
+	list_foreach (cache, &cache_list, struct umem_cache, link) {
+		if (rank == LOCK_IMPORT && cache->import != NULL)
+			f(&cache->import->gate);
 		if (rank == LOCK_SLAB)
 			f(&cache->slabs.lock);
 		for (unsigned i = 0;
@@ -141,16 +140,17 @@ fork_prepare(void)
 	lock_take_for_fork(&defer_lock);
 	lock_take_for_fork(&cache_list_lock);
 	lock_take_for_fork(&limit_lock);
-	vmem_list_lock_for_fork();
-	import_gates_lock_for_fork();
+	lock_take_for_fork(&arena_list_lock);
+	fork_each_cache_lock(LOCK_IMPORT, lock_take_for_fork);
 	cpu_lock_for_fork();
 	fork_shut_caches();
 	vmem_lock_for_fork();
-	heap_lock_for_fork();
-	page_map_lock_for_fork();
-	meta_lock_for_fork();
+	lock_take_for_fork(&heap_lock);
+	lock_take_for_fork(&page_map_lock);
+	lock_take_for_fork(&meta_lock);
 	sample_lock_for_fork();
-	freed_lock_for_fork();
+	lock_take_for_fork(&freed_large.lock);
+	lock_take_for_fork(&freed_firewall.lock);
 	umem_assert(umem_state == UMEM_READY);
 	lock_fork_begin();
 }
@@ -160,18 +160,19 @@ fork_release_locks(bool child)
 {
 	umem_assert(lock_is_forking());
 	lock_fork_end();
-	freed_unlock_for_fork();
+	lock_release_for_fork(&freed_firewall.lock);
+	lock_release_for_fork(&freed_large.lock);
 	if (child)
 		report_after_fork();
 	sample_unlock_for_fork();
-	meta_unlock_for_fork();
-	page_map_unlock_for_fork();
-	heap_unlock_for_fork();
+	lock_release_for_fork(&meta_lock);
+	lock_release_for_fork(&page_map_lock);
+	lock_release_for_fork(&heap_lock);
 	vmem_unlock_for_fork(child);
 	fork_open_caches(child);
 	cpu_unlock_for_fork(child);
-	import_gates_unlock_for_fork(child);
-	vmem_list_unlock_for_fork();
+	fork_each_cache_lock(LOCK_IMPORT, lock_release_for_fork);
+	lock_release_for_fork(&arena_list_lock);
 	lock_release_for_fork(&limit_lock);
 	lock_release_for_fork(&cache_list_lock);
 	lock_release_for_fork(&defer_lock);
@@ -201,7 +202,6 @@ fork_child(void)
 		update_after_fork(update_threads.is_counted == NULL ||
 				  update_threads.is_counted());
 		heap_after_fork();
-		limit_after_fork_locked();
 		fork_release_locks(/* child */ true);
 	}
 	defer_after_fork(/* child */ true);

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "umem/malloc/alloc.h"
+#include "umem/malloc/replaced.h"
 #include "umem/base/cgroup.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"
@@ -29,7 +30,6 @@
 #include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
-#include "vmem/panic.h"
 #include "vmem/quantum.h"
 
 static bool
@@ -37,8 +37,7 @@ start_options(void)
 {
 	options_read();
 	checker_start();
-	if (checker_on)
-		cache_use_magazines = false;
+	cache_use_magazines = cache_use_magazines && !checker_on;
 	size_class_start();
 	heap_set_policy(options.policy);
 	return true;
@@ -66,6 +65,17 @@ start_cpus(void)
 	return true;
 }
 
+/* The kernel supplies the number of the node with mm_cid. */
+static void
+start_nodes(void)
+{
+	if (!cpu_layer.rseq.by_mm_cid || debug.on || checker_on)
+		return;
+	node_start(cpu_layer.place.cs - RSEQ_CS + RSEQ_NODE_ID);
+	if (nodes.mask != 0)
+		heap_nodes_start();
+}
+
 /*
  * The caches of the size classes are created when they are first used, because
  * a small program needs few.  Debugged ones are created here, because every
@@ -76,7 +86,9 @@ start_class_caches(void)
 {
 	umem_assert(size_classes.n != 0 && size_classes.n < SIZE_CLASSES);
 	umem_assert(debug.on || !debug_large());
-	cpu_header_reserve(size_classes.n);
+	start_nodes();
+	for (unsigned i = 0; i <= nodes.mask; i++)
+		cpu_header_reserve(i * NODE_CLASSES + 1, size_classes.n);
 	if (!debug.on && !checker_on)
 		return true;
 	for (unsigned c = 1; c <= size_classes.n; c++)
@@ -200,13 +212,21 @@ is_early(void)
 const struct ready_start ready_start = {
     .steps = start_steps, .started = started, .is_early = is_early};
 
+REPLACEABLE_HERE(umem_version);
+
 /*
+ * A program that is linked with libumem may run on libumem_malloc, which it
+ * finds first.  Nothing calls the former then, so it must not start, not at a
+ * fork() either: it would take the only rseq area that a thread can register.
+ *
  * Registers the fork handlers here.  The first call may come in a thread that
  * is forking and holds the lock that pthread_atfork() takes.
  */
 static __attribute__((constructor)) void
 start_constructor(void)
 {
+	if (is_replaced(umem_version))
+		return;
 	message_start();
 	os_note_start_cpus();
 	fork_register();
@@ -248,11 +268,9 @@ vmem_heap_arena(vmem_alloc_t **alloc, vmem_free_t **release)
 {
 	vmem_t *arena = umem_ready() ? heap_public_arena() : NULL;
 
-	if (arena == NULL)
-		return NULL;
-	if (alloc != NULL)
+	if (arena != NULL && alloc != NULL)
 		*alloc = vmem_alloc;
-	if (release != NULL)
+	if (arena != NULL && release != NULL)
 		*release = vmem_free;
 	return arena;
 }

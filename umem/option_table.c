@@ -393,8 +393,11 @@ option_initial(const struct option *option)
 bool
 option_is_initial(const struct option *option)
 {
+	const char *target = option_target(option);
+
+	umem_assert(option->type != OPTION_PATH || target != NULL);
 	if (option->type == OPTION_PATH)
-		return *(const char *)option_target(option) == '\0';
+		return *target == '\0';
 	return option_stored(option) == option->initial;
 }
 
@@ -441,7 +444,7 @@ option_store_path(const struct option *option, const char *path)
 	char *target = option_target(option), full[MESSAGE_PATH_BYTES];
 	size_t n = 0, most = sizeof(full), bytes = strlen(path) + 1;
 
-	umem_assert(option->type == OPTION_PATH);
+	umem_assert(option->type == OPTION_PATH && target != NULL);
 	umem_assert(option_target_bytes(option) == most);
 	if (path[0] != '/' && os_working_directory(full, most - 1)) {
 		n = strlen(full);

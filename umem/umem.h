@@ -754,7 +754,8 @@ int umem_cache_limits(
  * The program should have freed every object.  The library calls the destructor
  * for each object and returns the memory to the arena.  If objects are still
  * allocated, it calls the destructor for the free objects only and reports the
- * allocated objects on standard error.  The slabs of these objects stay mapped
+ * allocated objects on standard error, with the stacks of their allocation if
+ * they are samples or audited.  The slabs of these objects stay mapped
  * forever, and the library reports a later umem_cache_free() of such an object.
  * Requests that wait at the cache's limit then fail with ECANCELED.
  *
@@ -1017,6 +1018,14 @@ struct umem_stats {
 	size_t depot_bytes;      /* part of cached_bytes: depots, reserves, and
 				    the quarantine of UMEM_DEBUG */
 	uint64_t nwrong_sizes;   /* frees with a size that does not fit */
+	/*
+	 * Estimates from samples of all that the program has allocated and
+	 * freed since sampling began: bytes, and numbers of blocks and objects.
+	 */
+	uint64_t allocated_bytes;
+	uint64_t nallocated;
+	uint64_t freed_bytes;
+	uint64_t nfreed;
 };
 
 /*
@@ -1040,7 +1049,7 @@ int umem_stats(struct umem_stats *out, size_t bytes);
 
 /* The reports of umem_dump(). */
 enum umem_dump_kind {
-	UMEM_DUMP_STATS,  /* the live samples of umem_sample() as a heap
+	UMEM_DUMP_STATS,  /* the samples of umem_sample() as a heap
 			     profile, and the text of umem_metrics() */
 	UMEM_DUMP_OPTIONS /* all options and their values, as "umem options" */
 };

@@ -22,7 +22,7 @@ word_least(unsigned a, unsigned b)
 static inline char
 word_lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
 /* Do the two bytes that end at a and at b differ only in their order? */

@@ -1,15 +1,7 @@
 /* account.c - counts of memory; see account.h */
 #include "vmem/account.h"
-#include "vmem/describe.h"
-#include "vmem/described.h"
 
 struct account account;
-
-static size_t
-difference_or_zero(size_t a, size_t b)
-{
-	return a > b ? a - b : 0;
-}
 
 size_t
 account_samples_absent(void)
@@ -22,5 +14,3 @@ account_samples_absent(void)
 	       difference_or_zero(account_get(&account.sample_spans),
 		   account_get(&account.sample_pages));
 }
-
-DESCRIBE(DESCRIBED_ACCOUNT);

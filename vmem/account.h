@@ -10,15 +10,15 @@
 
 #include "vmem/base.h"
 
-/* All members are atomic, and in bytes, except the last two. */
+/* All members are atomic, and in bytes, except those that begin with n. */
 struct account {
-	size_t program;     /* of the heap, in arenas of the program */
-	size_t donated;     /* of the heap, in the metadata allocator */
-	size_t firewall;    /* of the heap: addresses, with memory or not */
-	size_t purged;      /* parts of slabs that are purged */
-	size_t quarantined; /* of the heap: freed large blocks without memory */
-	size_t large;       /* large blocks and samples, whole spans */
-	size_t sample_units;      /* units for samples, with memory or not */
+	size_t program;      /* of the heap, in arenas of the program */
+	size_t donated;      /* of the heap, in the metadata allocator */
+	size_t firewall;     /* of the heap: addresses, with memory or not */
+	size_t purged;       /* parts of slabs that are purged */
+	size_t quarantined;  /* of the heap, without memory: freed or lost */
+	size_t large;        /* large blocks and samples, whole spans */
+	size_t sample_units; /* units for samples, with memory or not */
 	size_t sample_unit_spans; /* of these, in unguarded live samples */
 	size_t sample_spans;      /* unguarded live samples, whole spans */
 	size_t sample_pages;      /* pages of these */
@@ -28,6 +28,11 @@ struct account {
 				     logs */
 	size_t nlarge_failed;     /* requests for large blocks that failed */
 	size_t nwrong_sizes;      /* frees with a size that does not fit */
+	size_t allocated;  /* estimate from samples: by the program, ... */
+	size_t freed;      /* ... freed of these, ... */
+	size_t nallocated; /* ... and the blocks of both, in parts of
+				     SAMPLE_BLOCK_PARTS */
+	size_t nfreed;
 };
 
 extern hidden struct account account;

@@ -118,36 +118,27 @@ segment_merge_locked(vmem_t *arena, struct segment *seg)
 
 	struct segment *prev = segment_prev(seg);
 	struct segment *next = segment_next(seg);
+	struct segment *into = prev->type == VMEM_FREE ? prev : next;
+	size_t oldsize = into->size;
 
-	if (next->type == VMEM_FREE && prev->type != VMEM_FREE) {
-		size_t oldsize = next->size;
-
-		next->start = seg->start;
-		next->size += seg->size;
-		freelist_grown(&arena->free, next, oldsize);
-		segment_unlink(seg);
-		segment_delete(&arena->reserve, seg);
-		return next;
-	}
-	if (prev->type != VMEM_FREE) {
+	if (into->type != VMEM_FREE) {
 		seg->type = VMEM_FREE;
 		freelist_insert(&arena->free, seg);
 		return seg;
 	}
-
-	size_t oldsize = prev->size;
-
-	prev->size += seg->size;
-	if (next->type == VMEM_FREE) {
+	into->size += seg->size;
+	if (into == next) {
+		next->start = seg->start;
+	} else if (next->type == VMEM_FREE) {
 		prev->size += next->size;
 		freelist_remove(&arena->free, next);
 		segment_unlink(next);
 		segment_delete(&arena->reserve, next);
 	}
-	freelist_grown(&arena->free, prev, oldsize);
+	freelist_grown(&arena->free, into, oldsize);
 	segment_unlink(seg);
 	segment_delete(&arena->reserve, seg);
-	return prev;
+	return into;
 }
 
 void *
@@ -157,8 +148,7 @@ arena_error(vmem_t *arena, size_t size, int error, int vmflag)
 		panic("vmem_xalloc(%p, %zu): cannot satisfy mandatory "
 		      "allocation",
 		    (void *)arena, size);
-	errno = error;
-	return NULL;
+	return fail_null(error);
 }
 
 /*
@@ -194,51 +184,29 @@ arena_find_locked(vmem_t *arena, const struct request *req, int policy,
 	if (!segment_reserve(&arena->reserve, TAGS_TAKE))
 		return NULL;
 	if (policy == 0)
-		return freelist_any(&arena->free, req, addr);
+		return freelist_search(&arena->free, CHOOSE_ANY, req, addr);
 	return may_import ? arena_search_locked(arena, req, policy, addr)
 			  : NULL;
-}
-
-static int
-arena_policy_locked(const vmem_t *arena, int vmflag)
-{
-	lock_assert_held(&arena->lock);
-
-	int policy = vmflag & ARENA_POLICIES;
-
-	return policy != 0 ? policy : arena->policy;
-}
-
-/*
- * Allocate size units at addr from the free segment seg.  Returns the allocated
- * segment, or NULL if seg is NULL.
- */
-static struct segment *
-arena_place_locked(
-    vmem_t *arena, struct segment *seg, uintptr_t addr, size_t size, int policy)
-{
-	lock_assert_held(&arena->lock);
-	if (unlikely(seg == NULL))
-		return NULL;
-	umem_assert(((addr | size) & (arena->quantum - 1)) == 0);
-	seg = segment_take_locked(arena, seg, addr, size);
-	if (policy == VM_NEXTFIT)
-		arena_rotor_set_locked(arena, seg);
-	arena_check_sampled_locked(arena);
-	return seg;
 }
 
 void *
 arena_try(vmem_t *arena, const struct request *req, int vmflag)
 {
-	uintptr_t addr;
+	int policy = vmflag & ARENA_POLICIES;
 	struct segment *seg;
-	int policy;
+	uintptr_t addr;
 
 	lock_take(&arena->lock);
-	policy = arena_policy_locked(arena, vmflag);
+	if (policy == 0)
+		policy = arena->policy;
 	seg = arena_find_locked(arena, req, policy, vmflag, &addr);
-	seg = arena_place_locked(arena, seg, addr, req->size, policy);
+	if (likely(seg != NULL)) {
+		umem_assert(((addr | req->size) & (arena->quantum - 1)) == 0);
+		seg = segment_take_locked(arena, seg, addr, req->size);
+		if (policy == VM_NEXTFIT)
+			arena_rotor_set_locked(arena, seg);
+		umem_assert(arena_check_sampled_locked(arena));
+	}
 	lock_release(&arena->lock);
 	return likely(seg != NULL) ? (void *)addr : NULL;
 }
@@ -282,24 +250,18 @@ arena_bad_free_locked(
 	    (void *)arena, (uintptr_t)addr, size, expect);
 }
 
-/*
- * Free the allocated segment at addr.  Returns the free segment that contains
- * it, or NULL if there is no allocated segment of this size at addr.
- */
+/* The allocated segment at addr; a bad address or size aborts. */
 static struct segment *
-segment_free_locked(vmem_t *arena, void *addr, size_t size)
+segment_find_locked(vmem_t *arena, void *addr, size_t oldsize)
 {
 	lock_assert_held(&arena->lock);
 
 	struct segment *seg = seghash_find(&arena->hash, (uintptr_t)addr);
 
 	if (unlikely(
-		seg == NULL || seg->size != align_up(size, arena->quantum)))
-		return NULL;
-	seghash_remove(&arena->hash, (uintptr_t)addr);
-	arena->stats.inuse -= seg->size;
-	arena->stats.nfrees++;
-	return segment_merge_locked(arena, seg);
+		seg == NULL || seg->size != align_up(oldsize, arena->quantum)))
+		arena_bad_free_locked(arena, addr, oldsize, seg);
+	return seg;
 }
 
 public void
@@ -308,14 +270,14 @@ vmem_xfree(vmem_t *arena, void *addr, size_t size)
 	struct segment *seg;
 
 	lock_take(&arena->lock);
-	seg = segment_free_locked(arena, addr, size);
-	if (unlikely(seg == NULL))
-		arena_bad_free_locked(arena, addr, size,
-		    seghash_find(&arena->hash, (uintptr_t)addr));
+	seg = segment_find_locked(arena, addr, size);
+	seghash_remove(&arena->hash, (uintptr_t)addr);
+	arena->stats.inuse -= seg->size;
+	seg = segment_merge_locked(arena, seg);
 	if (arena_span_is_free(arena, seg))
 		arena_span_release_locked(arena, seg);
 	else
-		arena_check_sampled_locked(arena);
+		umem_assert(arena_check_sampled_locked(arena));
 	lock_release(&arena->lock);
 }
 
@@ -356,19 +318,6 @@ vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 	return arena_alloc(arena, &req, vmflag);
 }
 
-/* The allocated segment at addr; a bad address or size aborts. */
-static struct segment *
-segment_find_locked(vmem_t *arena, void *addr, size_t oldsize)
-{
-	lock_assert_held(&arena->lock);
-
-	struct segment *seg = seghash_find(&arena->hash, (uintptr_t)addr);
-
-	if (seg == NULL || seg->size != align_up(oldsize, arena->quantum))
-		arena_bad_free_locked(arena, addr, oldsize, seg);
-	return seg;
-}
-
 bool
 vmem_grow(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 {
@@ -398,7 +347,7 @@ vmem_grow(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 		seg->size = rounded;
 		arena->stats.inuse += added;
 	}
-	arena_check_sampled_locked(arena);
+	umem_assert(arena_check_sampled_locked(arena));
 	lock_release(&arena->lock);
 	return fits;
 }
@@ -443,7 +392,7 @@ vmem_shrink(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 	bool done =
 	    removed == 0 || segment_tail_free_locked(arena, seg, removed);
 
-	arena_check_sampled_locked(arena);
+	umem_assert(arena_check_sampled_locked(arena));
 	lock_release(&arena->lock);
 	return done;
 }
@@ -469,15 +418,4 @@ vmem_release_calls_program(const vmem_t *arena, vmem_free_t *own)
 	       arena->source != NULL)
 		arena = arena->source;
 	return arena->release != NULL && arena->release != own;
-}
-
-void
-arena_stats(vmem_t *arena, struct arena_stats *out)
-{
-	lock_take(&arena->lock);
-	*out = arena->stats;
-	out->nspans = arena->nspans;
-	out->nsegs = arena->hash.nsegs;
-	out->nfree = arena->free.nsegs;
-	lock_release(&arena->lock);
 }

@@ -14,16 +14,11 @@
 
 /* Statistics of one arena.  A unit is one integer, not always a byte. */
 struct arena_stats {
-	size_t inuse;      /* units in allocated segments */
-	size_t total;      /* units in all spans */
-	size_t imported;   /* units in imported spans */
-	uint64_t nallocs;  /* segments allocated, also for quantum caches */
-	uint64_t nfrees;   /* segments freed, likewise */
-	uint64_t nfails;   /* requests that neither arena nor source served */
-	uint64_t nimports; /* spans imported from the source */
-	size_t nspans;     /* spans now */
-	size_t nsegs;      /* allocated segments now */
-	size_t nfree;      /* free segments now */
+	size_t inuse;     /* units in allocated segments */
+	size_t total;     /* units in all spans */
+	size_t imported;  /* units in imported spans */
+	uint64_t nallocs; /* segments allocated, also for quantum caches */
+	uint64_t nfails;  /* requests that neither arena nor source served */
 };
 
 /*
@@ -39,7 +34,7 @@ struct vmem {
 	vmem_free_t *release;     /* [I] or NULL */
 	vmem_t *source;           /* [I] or NULL */
 	struct reserve reserve;   /* [l] spare tags */
-	struct arena_stats stats; /* [l] the last three are not kept here */
+	struct arena_stats stats; /* [l] */
 	size_t nspans;            /* [l] */
 	uintptr_t rotor_at;       /* [l] end of the last next-fit segment */
 	struct segment *spans;    /* [l] root of the treap of spans */
@@ -112,9 +107,6 @@ int arena_add_span(vmem_t *arena, uintptr_t start, size_t size);
  * program instead.
  */
 void *arena_error(vmem_t *arena, size_t size, int error, int vmflag);
-
-/* Copy the statistics of an arena. */
-void arena_stats(vmem_t *arena, struct arena_stats *out);
 
 /* Are the invariants of arena.c true?  Reads all segments (arena_check.c). */
 bool arena_check(vmem_t *arena);

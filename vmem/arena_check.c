@@ -70,15 +70,15 @@ arena_check(vmem_t *arena)
 }
 
 #ifdef UMEM_DEBUG
-void
+bool
 arena_check_sampled_locked(vmem_t *arena)
 {
 	size_t n = arena->hash.nsegs + arena->free.nsegs;
 
 	lock_assert_held(&arena->lock);
 	if (n > CHECK_ALWAYS && ++arena->nchecks < n)
-		return;
+		return true;
 	arena->nchecks = 0;
-	umem_assert(arena_check_locked(arena));
+	return arena_check_locked(arena);
 }
 #endif

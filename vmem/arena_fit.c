@@ -18,8 +18,8 @@
  * With at most this number of free segments, first fit searches the free lists
  * for the lowest address: all free segments of sufficient size.  The ring also
  * has the allocated segments below that address, of which there may be any
- * number.  The limit bounds what the lists cost where the lowest segment of the
- * ring would do: 0.5 us with 240 free segments, 5.7 us with 950.
+ * number.  The limit bounds the cost of the lists where the lowest segment of
+ * the ring would do: 0.5 us with 240 free segments, 5.7 us with 950.
  */
 #define FIRSTFIT_LISTS 256
 
@@ -94,8 +94,7 @@ arena_next_fit_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
 	 * The segment that contains rotor_at comes first with its part above
 	 * rotor_at, and comes last as a whole.
 	 */
-	if (rest.min < arena->rotor_at)
-		rest.min = arena->rotor_at;
+	rest.min = size_max(rest.min, arena->rotor_at);
 	rest.plain = false;
 	if (first->type == VMEM_FREE && request_fits(&rest, first, addr))
 		return first;

@@ -43,17 +43,9 @@ bool arena_span_is_free(const vmem_t *arena, const struct segment *seg);
 void arena_span_release_locked(vmem_t *arena, struct segment *seg);
 
 /*
- * arena_check.c: in a debug build, check the arena after a change; an arena of
- * many segments only now and then.
+ * arena_check.c, for umem_assert() after a change: an arena of many segments is
+ * checked only now and then.
  */
-#ifdef UMEM_DEBUG
-void arena_check_sampled_locked(vmem_t *arena);
-#else
-static inline void
-arena_check_sampled_locked(vmem_t *arena)
-{
-	(void)arena;
-}
-#endif
+bool arena_check_sampled_locked(vmem_t *arena);
 
 #endif

@@ -21,7 +21,7 @@ span_overlaps_locked(const vmem_t *arena, uintptr_t start, size_t size)
 	lock_assert_held(&arena->lock);
 
 	const struct segment *span =
-	    span_at_or_below(arena->spans, start + (size - 1));
+	    span_near(arena->spans, start + (size - 1), /* above */ false);
 
 	return span != NULL && segment_last(span) >= start;
 }
@@ -41,7 +41,8 @@ span_add_locked(vmem_t *arena, uintptr_t start, size_t size, bool imported)
 	    segment_new(&arena->reserve, VMEM_SPAN, start, size);
 	struct segment *seg =
 	    segment_new(&arena->reserve, VMEM_FREE, start, size);
-	struct segment *above = span_above(arena->spans, start);
+	struct segment *above =
+	    span_near(arena->spans, start, /* above */ true);
 
 	if (above == NULL)
 		above = &arena->head;
@@ -150,7 +151,6 @@ arena_span_import_locked(
 	struct segment *seg = span_add_locked(arena, (uintptr_t)start, size,
 	    /* imported */ true);
 
-	arena->stats.nimports++;
 	probe_fire(umem, arena_import, arena->name, start, size);
 	if (likely(request_fits(req, seg, addr)))
 		return seg;
@@ -183,7 +183,7 @@ arena_span_release_locked(vmem_t *arena, struct segment *seg)
 	size_t size = seg->size;
 
 	span_delete_locked(arena, seg);
-	arena_check_sampled_locked(arena);
+	umem_assert(arena_check_sampled_locked(arena));
 	lock_release(&arena->lock);
 	arena->release(arena->source, start, size);
 	lock_take(&arena->lock);
@@ -205,7 +205,7 @@ arena_add_span(vmem_t *arena, uintptr_t start, size_t size)
 		error = ENOMEM;
 	else
 		span_add_locked(arena, start, size, /* imported */ false);
-	arena_check_sampled_locked(arena);
+	umem_assert(arena_check_sampled_locked(arena));
 	lock_release(&arena->lock);
 	return error;
 }

@@ -3,6 +3,7 @@
 #define VMEM_ARENAS_H
 
 #include "vmem/base.h"
+#include "vmem/lock.h"
 #include "vmem/vmem.h"
 
 /* Sizes and addresses of all segments are multiples of the quantum. */
@@ -15,12 +16,8 @@ size_t vmem_quantum(const vmem_t *arena);
  */
 bool vmem_release_calls_program(const vmem_t *arena, vmem_free_t *own);
 
-/*
- * For the atfork handlers: take and release the lock of the list of arenas,
- * before the locks of CPUs, depots and slabs.
- */
-void vmem_list_lock_for_fork(void);
-void vmem_list_unlock_for_fork(void);
+/* Guards the list of arenas; for the atfork handlers. */
+extern hidden struct lock arena_list_lock;
 
 /* For the atfork handlers: take and release the lock of every arena. */
 void vmem_lock_for_fork(void);

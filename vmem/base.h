@@ -2,6 +2,7 @@
 #ifndef VMEM_BASE_H
 #define VMEM_BASE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -72,6 +73,40 @@ publish_once(void *word, void *value)
 		   value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
 		   ? value
 		   : published;
+}
+
+/* Set errno, for "return fail_int(EINVAL)": they return -1, and NULL. */
+static inline int
+fail_int(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static inline void *
+fail_null(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+static inline size_t
+size_min(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline size_t
+size_max(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Returns a - b, or 0 if b is larger, as counts that change may be. */
+static inline size_t
+difference_or_zero(size_t a, size_t b)
+{
+	return a > b ? a - b : 0;
 }
 
 #define container_of(ptr, type, member)                                        \

@@ -26,7 +26,7 @@
 #include "vmem/panic.h"
 #include "vmem/string.h"
 
-static struct lock arena_list_lock = LOCK_INITIALIZER(LOCK_ARENA_LIST);
+struct lock arena_list_lock = LOCK_INITIALIZER(LOCK_ARENA_LIST);
 static struct list arena_list = {&arena_list, &arena_list};
 
 static uint32_t fork_thread; /* took the locks for a fork */
@@ -38,12 +38,9 @@ source_quantum(const vmem_t *source)
 	size_t result = 0;
 
 	lock_take(&arena_list_lock);
-	list_foreach (item, &arena_list) {
-		vmem_t *arena = container_of(item, vmem_t, link);
-
+	list_foreach (arena, &arena_list, vmem_t, link)
 		if (arena == source)
 			result = arena->quantum;
-	}
 	lock_release(&arena_list_lock);
 	return result;
 }
@@ -115,8 +112,7 @@ create_failed(const char *name, int error, int vmflag)
 	if ((vmflag & VM_PANIC) != 0)
 		panic("vmem_create('%s'): cannot create mandatory arena",
 		    name != NULL ? name : "");
-	errno = error;
-	return NULL;
+	return fail_null(error);
 }
 
 /* Create an arena without a source and without an entry in the list. */
@@ -213,22 +209,10 @@ vmem_destroy(vmem_t *arena)
 }
 
 void
-vmem_list_lock_for_fork(void)
-{
-	lock_take_for_fork(&arena_list_lock);
-}
-
-void
-vmem_list_unlock_for_fork(void)
-{
-	lock_release_for_fork(&arena_list_lock);
-}
-
-void
 vmem_lock_for_fork(void)
 {
-	list_foreach (item, &arena_list)
-		lock_take_for_fork(&container_of(item, vmem_t, link)->lock);
+	list_foreach (arena, &arena_list, vmem_t, link)
+		lock_take_for_fork(&arena->lock);
 	fork_thread = os_thread_id();
 }
 
@@ -236,9 +220,7 @@ vmem_lock_for_fork(void)
 static void
 walkers_remove_others(vmem_t *arena)
 {
-	list_foreach_safe (item, &arena->walkers) {
-		struct walker *walker = container_of(item, struct walker, link);
-
+	list_foreach_safe (walker, &arena->walkers, struct walker, link) {
 		if (walker->thread == fork_thread)
 			continue;
 		segment_unlink(&walker->mark);
@@ -249,9 +231,7 @@ walkers_remove_others(vmem_t *arena)
 void
 vmem_unlock_for_fork(bool child)
 {
-	list_foreach (item, &arena_list) {
-		vmem_t *arena = container_of(item, vmem_t, link);
-
+	list_foreach (arena, &arena_list, vmem_t, link) {
 		if (child)
 			walkers_remove_others(arena);
 		lock_release_for_fork(&arena->lock);

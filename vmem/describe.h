@@ -1,9 +1,10 @@
 /*
  * describe.h - macros that make the introspection table; see description.h
  *
- * The entries are in a section of their own.  A .c file with structures or
- * variables that tools read describes them at its end, by DESCRIBE(its list).
- * The lists are in the folder's described.h.
+ * The entries are in a section of their own.  A .c file describes at its end,
+ * by DESCRIBE(its list), the structures and variables that tools read and no
+ * other file sees; umem/describe.c describes those of most headers.  The lists
+ * are in the folders' described.h.
  *
  * Otherwise the loader would relocate the address of each variable, in every
  * process.  Therefore the entry of a variable has a distance, which is constant
@@ -18,7 +19,7 @@
 
 #define DESCRIBE_MEMBER(id, label, type, member)                               \
 	{#label "." #member, offsetof(struct type, member),                    \
-	    sizeof(((struct type *)0)->member)},
+	    sizeof(typeof(((struct type *)0)->member))},
 #define DESCRIBE_CONSTANT(constant)     {"=" #constant, (uint64_t)(constant), 8},
 #define DESCRIBE_BYTES(id, label, type) {"=" #label, sizeof(struct type), 8},
 #define DESCRIBE_VARIABLE(id, variable)                                        \
@@ -29,7 +30,7 @@
 			 ".quad " #variable " - 0b, " ASM_NUMBER "0\n\t"       \
 			 ".popsection"                                         \
 			 :                                                     \
-			 : "i"(sizeof(variable)), "r"(&(variable)));
+			 : "i"(sizeof(typeof(variable))), "r"(&(variable)));
 
 #define DESCRIBE_NO_MEMBER(id, label, type, member)
 #define DESCRIBE_NO_VARIABLE(id, variable)

@@ -11,7 +11,6 @@
 	M(LIST_NEXT, list, list, next)                                         \
 	M(ARENA_LINK, arena, vmem, link)                                       \
 	M(ARENA_NAME, arena, vmem, name)                                       \
-	M(ARENA_QUANTUM, arena, vmem, quantum)                                 \
 	M(ARENA_SOURCE, arena, vmem, source)                                   \
 	M(ARENA_HEAD, arena, vmem, head)                                       \
 	M(ARENA_INUSE, arena, vmem, stats.inuse)                               \
@@ -24,8 +23,8 @@
 	M(SEGMENT_ANEXT, segment, segment, anext)                              \
 	M(SEGMENT_TYPE, segment, segment, type)
 
-/* account.c */
-#define DESCRIBED_ACCOUNT(M, V, C, B)                                          \
+/* heap.c */
+#define DESCRIBED_HEAP(M, V, C, B)                                             \
 	V(ACCOUNT, account)                                                    \
 	M(ACCOUNT_PROGRAM, account, account, program)                          \
 	M(ACCOUNT_DONATED, account, account, donated)                          \
@@ -41,28 +40,27 @@
 	M(ACCOUNT_SAMPLE_WARM, account, account, sample_warm)                  \
 	M(ACCOUNT_TABLES, account, account, tables)                            \
 	M(ACCOUNT_NLARGE_FAILED, account, account, nlarge_failed)              \
-	M(ACCOUNT_NWRONG_SIZES, account, account, nwrong_sizes)
-
-/* heap.c */
-#define DESCRIBED_HEAP(M, V, C, B)                                             \
+	M(ACCOUNT_NWRONG_SIZES, account, account, nwrong_sizes)                \
+	M(ACCOUNT_ALLOCATED, account, account, allocated)                      \
+	M(ACCOUNT_FREED, account, account, freed)                              \
+	M(ACCOUNT_NALLOCATED, account, account, nallocated)                    \
+	M(ACCOUNT_NFREED, account, account, nfreed)                            \
 	V(HEAP_ARENA, heap_arena)                                              \
+	V(NODE_ARENA, node_arena)                                              \
 	V(HEAP_WINDOW, heap_window)                                            \
 	C(HEAP_UNIT)                                                           \
 	M(WINDOW_BASE, heap_window, heap_window, base)                         \
-	M(WINDOW_UNITS, heap_window, heap_window, units)
-
-/* heap_commit.c */
-#define DESCRIBED_COMMIT(M, V, C, B)                                           \
-	V(COMMITTED_END, committed_end)                                        \
-	V(NFOREIGN, nforeign)
-
-/* heap_limit.c */
-#define DESCRIBED_HEAP_LIMIT(M, V, C, B)                                       \
+	M(WINDOW_UNITS, heap_window, heap_window, units)                       \
 	V(HEAP_LIMITS, heap_limits)                                            \
 	M(LIMITS_SOFT, heap_limits, heap_limits, soft)                         \
 	M(LIMITS_NSOFT, heap_limits, heap_limits, nsoft)                       \
 	M(LIMITS_HARD, heap_limits, heap_limits, hard)                         \
 	M(LIMITS_NHARD, heap_limits, heap_limits, nhard)
+
+/* heap_commit.c */
+#define DESCRIBED_COMMIT(M, V, C, B)                                           \
+	V(COMMITTED_END, committed_end)                                        \
+	V(NFOREIGN, nforeign)
 
 /* probe.c */
 #define DESCRIBED_PROBES(M, V, C, B) C(PROBES_BUILT)

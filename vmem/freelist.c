@@ -37,12 +37,6 @@
  */
 #define FREELIST_EXAMINED 8
 
-static inline struct segment *
-freelist_segment(struct list *item)
-{
-	return container_of(item, struct segment, free);
-}
-
 /* Bitmap of the classes that can have a segment of at least size units. */
 static inline uint64_t
 classes_from(const struct freelist *fl, size_t size)
@@ -136,9 +130,10 @@ freelist_instant(
 	     map &= map - 1) {
 		unsigned nexamined = 0;
 
-		list_foreach (item, &fl->class[lowbit(map)]) {
-			if (request_fits(req, freelist_segment(item), addr))
-				return freelist_segment(item);
+		list_foreach (
+		    seg, &fl->class[lowbit(map)], struct segment, free) {
+			if (request_fits(req, seg, addr))
+				return seg;
 			if (++nexamined == FREELIST_EXAMINED)
 				break;
 		}
@@ -167,11 +162,8 @@ class_search(struct freelist *fl, unsigned c, enum freelist_choice choice,
 	size_t largest = 0;
 	uintptr_t at;
 
-	list_foreach (item, &fl->class[c]) {
-		struct segment *seg = freelist_segment(item);
-
-		if (seg->size > largest)
-			largest = seg->size;
+	list_foreach (seg, &fl->class[c], struct segment, free) {
+		largest = size_max(largest, seg->size);
 		if (!is_better(choice, seg, best) ||
 		    !request_fits(req, seg, &at))
 			continue;
@@ -211,9 +203,7 @@ freelist_check(const struct freelist *fl)
 
 		if ((fl->map >> c & 1) == list_empty(head))
 			return false;
-		list_foreach (item, head) {
-			struct segment *seg = freelist_segment(item);
-
+		list_foreach (seg, head, struct segment, free) {
 			if (seg->type != VMEM_FREE || highbit(seg->size) != c ||
 			    seg->size > fl->largest[c])
 				return false;

@@ -52,12 +52,6 @@ enum freelist_choice {
 struct segment *freelist_search(struct freelist *fl,
     enum freelist_choice choice, const struct request *req, uintptr_t *addr);
 
-static inline struct segment *
-freelist_any(struct freelist *fl, const struct request *req, uintptr_t *addr)
-{
-	return freelist_search(fl, CHOOSE_ANY, req, addr);
-}
-
 /* Are the invariants of freelist.c true?  Examines every free segment. */
 bool freelist_check(const struct freelist *fl);
 

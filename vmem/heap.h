@@ -2,13 +2,14 @@
 #ifndef VMEM_HEAP_H
 #define VMEM_HEAP_H
 
+#include "vmem/lock.h"
 #include "vmem/vmem.h"
 #include "vmem/base.h"
 
 /*
  * A unit of the heap, in bytes: the granule of allocation.  It is a multiple of
  * every known page size; aarch64 has pages of 64 KiB.  The tables of a unit
- * (HEAP_UNIT_TABLES) are 1/3855 of it.
+ * (HEAP_UNIT_TABLES) are 1/3640 of it.
  */
 #define HEAP_UNIT_SHIFT 16
 #define HEAP_UNIT       ((size_t)1 << HEAP_UNIT_SHIFT)
@@ -22,10 +23,13 @@ struct heap_window {
 extern hidden struct heap_window heap_window;
 
 /* Most bytes of tables in all layers for one unit. */
-#define HEAP_UNIT_TABLES 17
+#define HEAP_UNIT_TABLES 18
 
 /* Choose the window and create the heap; false if the kernel refuses. */
 bool heap_start(void);
+
+/* Called once at start, after node_start(): create the arenas of nodes. */
+void heap_nodes_start(void);
 
 /*
  * Bytes of address space that the kernel would have granted to this process
@@ -106,10 +110,10 @@ vmem_t *heap_public_arena(void);
  */
 void heap_arena_release(vmem_t *source, void *addr, size_t size);
 
-void heap_lock_for_fork(void);
-void heap_unlock_for_fork(void);
+/* Guards the committed memory; for this module and the atfork handlers. */
+extern hidden struct lock heap_lock;
 
-/* In the child, with the locks held: end the purges of other threads. */
+/* In the child, with the lock held: end the purges of other threads. */
 void heap_after_fork(void);
 
 /*

@@ -157,12 +157,11 @@ reserve_locked(uintptr_t end)
 	if (end <= reserved_end)
 		return COMMITTED;
 	if (heap_reserve_ahead != 0)
-		step = step / 8 < heap_reserve_ahead ? step / 8
-						     : heap_reserve_ahead;
+		step = size_min(step / 8, heap_reserve_ahead);
 	if (step < need)
 		step = heap_reserve_ahead != 0 ? need
 					       : align_up(need, RESERVE_MIN);
-	step = align_down(heap_min(step, window_end - reserved_end), HEAP_UNIT);
+	step = align_down(size_min(step, window_end - reserved_end), HEAP_UNIT);
 	if (step > need && os_reserve_at((void *)reserved_end, step)) {
 		reserved_end += step;
 		return COMMITTED;
@@ -229,13 +228,10 @@ commit_goal_locked(uintptr_t end, bool huge)
 
 	if (!huge && most < heap / COMMIT_SMALL_PART)
 		most = align_down(heap / COMMIT_SMALL_PART, HEAP_UNIT);
-	if (step < COMMIT_MIN)
-		step = COMMIT_MIN;
-	if (step > most)
-		step = most;
+	step = size_max(step, COMMIT_MIN);
+	step = size_min(step, most);
 	step += committed_end;
-	if (step < end)
-		step = end;
+	step = size_max(step, end);
 	return step < reserved_end ? step : reserved_end;
 }
 
@@ -443,18 +439,6 @@ size_t
 heap_foreign(void)
 {
 	return load_relaxed(&nforeign) << HEAP_UNIT_SHIFT;
-}
-
-void
-heap_lock_for_fork(void)
-{
-	lock_take_for_fork(&heap_lock);
-}
-
-void
-heap_unlock_for_fork(void)
-{
-	lock_release_for_fork(&heap_lock);
 }
 
 DESCRIBE(DESCRIBED_COMMIT);

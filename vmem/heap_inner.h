@@ -15,12 +15,6 @@
 /* The first reservation without a limit, and the largest step under one. */
 #define RESERVE_MIN (64 * MIB)
 
-static inline size_t
-heap_min(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 /* heap.c */
 extern hidden vmem_t *heap_arena; /* [I] */
 
@@ -33,8 +27,13 @@ uintptr_t heap_window_choose(void);
 /* Bytes to reserve ahead; 0 if no limit of address space is near.  [I] */
 extern hidden size_t heap_reserve_ahead;
 
+/*
+ * By unit, as far as the states are committed: the node and the arena of a
+ * block; heap.c has the values.  NULL: one node.
+ */
+extern hidden uint8_t *heap_node_of;
+
 /* heap_commit.c */
-extern hidden struct lock heap_lock;
 extern hidden unsigned heap_ngrowing; /* [atomic] threads inside heap_grow() */
 
 /* Result of committing memory for a range. */

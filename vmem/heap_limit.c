@@ -16,8 +16,6 @@
  * refusals: the caller counts a request at its end (heap_limit_blame()).
  */
 #include "vmem/account.h"
-#include "vmem/describe.h"
-#include "vmem/described.h"
 #include "vmem/heap_inner.h"
 #include "vmem/os.h"
 
@@ -38,10 +36,8 @@ heap_limit_get(void)
 static size_t
 heap_occupied(void)
 {
-	size_t used = heap_used();
-	size_t absent = heap_foreign() + account_samples_absent();
-
-	return used > absent ? used - absent : 0;
+	return difference_or_zero(
+	    heap_used(), heap_foreign() + account_samples_absent());
 }
 
 size_t
@@ -87,5 +83,3 @@ heap_limit_blame(size_t bytes)
 	if (!heap_limit_has_room(bytes + stuck))
 		add_relaxed(&heap_limits.nhard, 1);
 }
-
-DESCRIBE(DESCRIBED_HEAP_LIMIT);

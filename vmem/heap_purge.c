@@ -105,7 +105,10 @@ heap_states_commit_locked(uintptr_t end)
 
 	if (want <= from)
 		return true;
-	if (!os_commit((void *)from, want - from))
+	if (!os_commit((void *)from, want - from) ||
+	    (heap_node_of != NULL &&
+		!os_commit(
+		    heap_node_of + (from - (uintptr_t)states), want - from)))
 		return false;
 	account_add(&account.tables, want - from);
 	states_end = want;
@@ -183,7 +186,7 @@ byte_mask(size_t from, size_t to)
 static inline size_t
 word_clear(size_t i, size_t end, size_t *nwere)
 {
-	size_t from = i % 8, to = heap_min(end - (i - from), 8);
+	size_t from = i % 8, to = size_min(end - (i - from), 8);
 	uint64_t *word = word_of(i - from), was = load_acquire(word);
 	uint64_t ours = byte_mask(from, to), dirty;
 
@@ -229,7 +232,7 @@ purge_await(const uint8_t *state)
 static size_t
 first_unmarked(size_t end)
 {
-	return heap_min(end, load_relaxed(&nmarked));
+	return size_min(end, load_relaxed(&nmarked));
 }
 
 uintptr_t
@@ -326,7 +329,7 @@ units_clear(size_t i, size_t end, size_t *nwere)
 		}
 		group_split(i);
 	}
-	end = heap_min(end, align_down(i, GROUP_UNITS) + GROUP_UNITS);
+	end = size_min(end, align_down(i, GROUP_UNITS) + GROUP_UNITS);
 	while (i < end) {
 		size_t behind = word_clear(i, end, nwere), n;
 

@@ -103,12 +103,10 @@ window_reserve_anywhere(size_t bytes)
 static size_t
 window_bytes(size_t limit)
 {
-	size_t bytes = heap_min(RAM_FACTOR * os_ram(), WINDOW_MAX);
+	size_t bytes = size_min(RAM_FACTOR * os_ram(), WINDOW_MAX);
 
-	bytes = heap_min(bytes, heap_min(limit, WINDOW_MAX) * LIMIT_GROWTH);
-	if (bytes < GIB)
-		bytes = GIB;
-	return (size_t)1 << (highbit(bytes - 1) + 1);
+	bytes = size_min(bytes, size_min(limit, WINDOW_MAX) * LIMIT_GROWTH);
+	return (size_t)1 << (highbit(size_max(bytes, GIB) - 1) + 1);
 }
 
 /* Bytes to reserve ahead for a limit of address space. */
@@ -117,9 +115,7 @@ reserve_ahead_for(size_t limit)
 {
 	size_t step = align_down(limit / LIMIT_PART, HEAP_UNIT);
 
-	if (step < COMMIT_MIN)
-		return COMMIT_MIN;
-	return heap_min(step, RESERVE_MIN);
+	return size_max(size_min(step, RESERVE_MIN), COMMIT_MIN);
 }
 
 /*
@@ -158,7 +154,7 @@ heap_window_choose(void)
 		 * be a hard limit.
 		 */
 		heap_reserve_ahead = reserve_ahead_for(address_space);
-		bytes = heap_min(bytes, window_bytes(address_space));
+		bytes = size_min(bytes, window_bytes(address_space));
 	}
 	if (bytes <= WINDOW_NEAR_MAX)
 		end = window_reserve_at(WINDOW_BASE + shuffle, bytes);

@@ -24,25 +24,19 @@ list_empty(const struct list *head)
 }
 
 static inline void
-list_add_after(struct list *at, struct list *item)
-{
-	umem_assert(at->next->prev == at);
-	item->prev = at;
-	item->next = at->next;
-	at->next->prev = item;
-	at->next = item;
-}
-
-static inline void
 list_add_head(struct list *head, struct list *item)
 {
-	list_add_after(head, item);
+	umem_assert(head->next->prev == head);
+	item->prev = head;
+	item->next = head->next;
+	head->next->prev = item;
+	head->next = item;
 }
 
 static inline void
 list_add_tail(struct list *head, struct list *item)
 {
-	list_add_after(head->prev, item);
+	list_add_head(head->prev, item);
 }
 
 /*
@@ -60,12 +54,27 @@ list_remove(struct list *item)
 
 #define list_first(head, type, member) container_of((head)->next, type, member)
 
-#define list_foreach(item, head)                                               \
-	for (struct list *item = (head)->next; item != (head);                 \
-	     item = item->next)
+/*
+ * The links of an item, or the head in place of one.  The head is in no item,
+ * and may not have the alignment of one, so nothing accesses it as an item.
+ */
+#define list_links(item, type, member)                                         \
+	((struct list *)(void *)((char *)(item) + offsetof(type, member)))
 
-#define list_foreach_safe(item, head)                                          \
-	for (struct list *item = (head)->next, *item##_next = item->next;      \
-	     item != (head); item = item##_next, item##_next = item->next)
+/* NOLINTBEGIN(bugprone-macro-parentheses): item is declared, type is a type. */
+#define list_foreach(item, head, type, member)                                 \
+	for (type *item = list_first(head, type, member);                      \
+	     list_links(item, type, member) != (head);                         \
+	     item = list_first(list_links(item, type, member), type, member))
+
+/* The body may remove the item. */
+#define list_foreach_safe(item, head, type, member)                            \
+	for (type *item = list_first(head, type, member),                      \
+		  *item##_next = list_first(                                   \
+		      list_links(item, type, member), type, member);           \
+	     list_links(item, type, member) != (head); item = item##_next,     \
+		  item##_next = list_first(                                    \
+		      list_links(item, type, member), type, member))
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

@@ -97,24 +97,9 @@ rank_leave(const struct lock *lock)
 	held_lock[lock->rank] = NULL;
 }
 #else
-static inline void
-rank_enter(const struct lock *lock)
-{
-	(void)lock;
-}
-
-static inline bool
-rank_enter_unordered(const struct lock *lock)
-{
-	(void)lock;
-	return true;
-}
-
-static inline void
-rank_leave(const struct lock *lock)
-{
-	(void)lock;
-}
+#define rank_enter(lock)           ((void)(lock))
+#define rank_enter_unordered(lock) true
+#define rank_leave(lock)           ((void)(lock))
 #endif
 
 static inline bool
@@ -223,8 +208,8 @@ lock_open_after_fork(void)
 /* Thread pointer between lock_fork_begin() and lock_fork_end(), or 0. */
 static uintptr_t forking; /* [atomic] */
 
-static inline bool
-am_forking(void)
+inline bool
+lock_is_forking(void)
 {
 	uintptr_t who = load_relaxed(&forking);
 
@@ -243,16 +228,10 @@ lock_fork_end(void)
 	store_relaxed(&forking, 0);
 }
 
-bool
-lock_is_forking(void)
-{
-	return am_forking();
-}
-
 void
 lock_take(struct lock *lock)
 {
-	if (am_forking())
+	if (lock_is_forking())
 		return;
 	rank_enter(lock);
 	state_take(lock);
@@ -275,7 +254,7 @@ lock_try_state(struct lock *lock)
 bool
 lock_try(struct lock *lock)
 {
-	if (am_forking())
+	if (lock_is_forking())
 		return true;
 	if (!lock_try_state(lock))
 		return false;
@@ -286,7 +265,7 @@ lock_try(struct lock *lock)
 bool
 lock_try_unordered(struct lock *lock)
 {
-	if (am_forking())
+	if (lock_is_forking())
 		return true;
 	if (!lock_try_state(lock))
 		return false;
@@ -299,7 +278,7 @@ lock_try_unordered(struct lock *lock)
 void
 lock_release(struct lock *lock)
 {
-	if (am_forking())
+	if (lock_is_forking())
 		return;
 	rank_leave(lock);
 	state_release(lock);
@@ -309,7 +288,7 @@ lock_release(struct lock *lock)
 bool
 lock_is_held(const struct lock *lock)
 {
-	return am_forking() || held_lock[lock->rank] == lock;
+	return lock_is_forking() || held_lock[lock->rank] == lock;
 }
 
 bool

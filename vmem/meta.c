@@ -51,7 +51,7 @@ struct meta_range {
 	struct meta_range *prev; /* dedicated mappings only */
 };
 
-static struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
+struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
 static void *freed[NCLASSES];        /* [meta_lock] linked by first word */
 static char *pool_next;              /* [meta_lock] rest of the current pool */
 static char *pool_end;               /* [meta_lock] */
@@ -232,14 +232,13 @@ meta_was_refused_locked(void)
 	       os_now_ns() - exhausted_ns < REFUSAL_NS;
 }
 
-#ifdef UMEM_DEBUG
 /*
  * Are the lists right?  Freed blocks are aligned, the records of the dedicated
  * mappings are at their ends and linked both ways, and the mappings on the
  * lists are not more than mapped_bytes.  *nvisited receives the number of
  * entries.
  */
-static bool
+static inline bool
 meta_check_locked(size_t *nvisited)
 {
 	size_t mapped = 0;
@@ -269,23 +268,17 @@ meta_check_locked(size_t *nvisited)
 	return mapped <= mapped_bytes && pool_next <= pool_end;
 }
 
-/* Check after as many changes as the last check has visited entries. */
-static void
+/* Checks after as many changes as the last check has visited entries. */
+static inline bool
 meta_check_sampled_locked(void)
 {
 	static size_t nchanges, nentries;
 
 	if (++nchanges < nentries)
-		return;
+		return true;
 	nchanges = 0;
-	umem_assert(meta_check_locked(&nentries));
+	return meta_check_locked(&nentries);
 }
-#else
-static inline void
-meta_check_sampled_locked(void)
-{
-}
-#endif
 
 static void *
 meta_alloc_block(size_t bytes, bool best_effort)
@@ -305,7 +298,7 @@ meta_alloc_block(size_t bytes, bool best_effort)
 	}
 	if (block != NULL)
 		used_bytes += rounded;
-	meta_check_sampled_locked();
+	umem_assert(meta_check_sampled_locked());
 	lock_release(&meta_lock);
 	return block;
 }
@@ -338,7 +331,7 @@ meta_free(void *block, size_t bytes)
 	}
 	umem_assert(used_bytes >= rounded);
 	used_bytes -= rounded;
-	meta_check_sampled_locked();
+	umem_assert(meta_check_sampled_locked());
 	lock_release(&meta_lock);
 }
 
@@ -371,18 +364,6 @@ size_t
 meta_mapped(void)
 {
 	return load_relaxed(&mapped_bytes);
-}
-
-void
-meta_lock_for_fork(void)
-{
-	lock_take_for_fork(&meta_lock);
-}
-
-void
-meta_unlock_for_fork(void)
-{
-	lock_release_for_fork(&meta_lock);
 }
 
 DESCRIBE(DESCRIBED_META);

@@ -10,6 +10,7 @@
 #define VMEM_META_H
 
 #include "vmem/base.h"
+#include "vmem/lock.h"
 
 /* Allocate at least 1 byte; NULL if the kernel has no memory. */
 void *meta_alloc(size_t bytes);
@@ -38,7 +39,7 @@ size_t meta_used(void);
 /* Bytes mapped from the kernel. */
 size_t meta_mapped(void);
 
-void meta_lock_for_fork(void);
-void meta_unlock_for_fork(void);
+/* Guards the whole allocator; for the atfork handlers. */
+extern hidden struct lock meta_lock;
 
 #endif

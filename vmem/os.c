@@ -62,6 +62,10 @@
 #define MADV_POPULATE_WRITE_      23
 #define MADV_DONTNEED_LOCKED_     24
 #define MREMAP_DONTUNMAP_         4
+#define MPOL_F_MEMS_ALLOWED_      4
+#define MPOL_INTERLEAVE_          3
+#define MPOL_WEIGHTED_INTERLEAVE_ 6
+#define MPOL_MODES                7 /* without the flags of a mode */
 #define PR_SET_VMA_               0x53564d41
 #define PR_SET_VMA_ANON_NAME_     0
 #define SYS_rseq_flags_unregister 1
@@ -72,6 +76,9 @@ kernel_call(long number, long a, long b, long c, long d)
 {
 	return syscall6(number, a, b, c, d, 0, 0);
 }
+
+/* The kernel refuses a set for fewer nodes than it is built for. */
+#define KERNEL_NODES 1024
 
 /* Is the result of a system call an error? */
 static inline bool
@@ -119,6 +126,19 @@ unconfined_begin(void)
 	return false;
 }
 
+/* Makes such a call; the result is -EPERM in a confined process. */
+static long
+unconfined_call(long number, long a, long b, long c, long d)
+{
+	long result = -EPERM;
+
+	if (unconfined_begin()) {
+		result = kernel_call(number, a, b, c, d);
+		unconfined_end();
+	}
+	return result;
+}
+
 bool
 os_is_confined(void)
 {
@@ -151,11 +171,10 @@ os_is_single_threaded(void)
 
 	if (&__libc_single_threaded != NULL)
 		return __libc_single_threaded != 0;
-	if (os_is_confined() || !os_is_process() || !unconfined_begin())
+	if (os_is_confined() || !os_is_process())
 		return false;
-	kernel_call(
+	unconfined_call(
 	    SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0);
-	unconfined_end();
 	return tasks.st_nlink == LINKS_OF_ONE_THREAD;
 }
 
@@ -475,11 +494,17 @@ os_purge(void *at, size_t bytes)
  * second move only for want of its own memory.  In that case the target is
  * mapped again, unless it is still mapped, and the pages are copied.
  *
+ * QEMU, where it emulates the process, forgets that the source stays mapped:
+ * there madvise() clears nothing, and system calls and some instructions fail.
+ * The source is mapped again.
+ *
  * A call of madvise() then says that the source has lost its pages.
  */
 bool
 os_move(void *to, void *via, void *from, size_t bytes)
 {
+	unsigned char first;
+
 	/* Locked memory would not be locked any more. */
 	if (!os_may_purge() || !request_count())
 		return false;
@@ -498,6 +523,11 @@ os_move(void *to, void *via, void *from, size_t bytes)
 		memcpy(to, (void *)at, bytes);
 		kernel_call(SYS_munmap, at, (long)bytes, 0, 0);
 	}
+	if (!os_resident(from, 1, &first))
+		syscall6(SYS_mmap, (long)from, (long)bytes,
+		    PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		    0);
 	take_pages(from, bytes, MADV_DONTNEED);
 	return true;
 }
@@ -565,14 +595,8 @@ os_is_process(void)
 bool
 os_resident(void *at, size_t bytes, unsigned char *pages)
 {
-	bool known;
-
-	if (!unconfined_begin())
-		return false;
-	known = kernel_call(
-		    SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
-	unconfined_end();
-	return known;
+	return unconfined_call(
+		   SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
 }
 
 /* The kernel reads the word before it checks the timeout, which is 0. */
@@ -662,17 +686,14 @@ os_dumps_core(void)
 {
 	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 
-	if (!unconfined_begin())
-		return true;
-	kernel_call(SYS_prlimit64, 0, RLIMIT_CORE, 0, (long)&limit);
-	unconfined_end();
+	unconfined_call(SYS_prlimit64, 0, RLIMIT_CORE, 0, (long)&limit);
 	return limit.rlim_cur != 0;
 }
 
 size_t
 os_ram(void)
 {
-	struct sysinfo info;
+	struct sysinfo info = {0};
 
 	if (is_error(kernel_call(SYS_sysinfo, (long)&info, 0, 0, 0)))
 		return GIB;
@@ -750,7 +771,7 @@ os_cpu_slots(void)
 unsigned
 os_cpus_allowed(void)
 {
-	struct cpu_mask mask;
+	struct cpu_mask mask = {{0}};
 	unsigned n = cpu_mask_get(&mask) / sizeof(mask.bits[0]);
 	unsigned ncpus = 0;
 
@@ -815,29 +836,20 @@ os_thread_id(void)
 void
 os_thread_name(const char *name)
 {
-	if (!unconfined_begin())
-		return;
-	kernel_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0);
-	unconfined_end();
+	unconfined_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0);
 }
 
 void
 os_yield(void)
 {
-	if (!unconfined_begin())
-		return;
-	kernel_call(SYS_sched_yield, 0, 0, 0, 0);
-	unconfined_end();
+	unconfined_call(SYS_sched_yield, 0, 0, 0, 0);
 }
 
 void
 os_thread_name_get(char name[OS_THREAD_NAME_BYTES])
 {
 	name[0] = '\0';
-	if (!unconfined_begin())
-		return;
-	kernel_call(SYS_prctl, PR_GET_NAME, (long)name, 0, 0);
-	unconfined_end();
+	unconfined_call(SYS_prctl, PR_GET_NAME, (long)name, 0, 0);
 }
 
 static bool explains_faults written_early;
@@ -914,7 +926,7 @@ os_process_id(void)
 start_path bool
 os_file_of(int fd, struct os_file *file)
 {
-	struct stat info;
+	struct stat info = {0};
 
 	if (kernel_call(SYS_fstat, fd, (long)&info, 0, 0) != 0)
 		return false;
@@ -1081,15 +1093,9 @@ os_copy_process(void)
 bool
 os_reap_copy(uint32_t copy)
 {
-	bool ended;
-
 	/* A confined process keeps the remains of the copy until it ends. */
-	if (!unconfined_begin())
-		return true;
-	ended =
-	    kernel_call(SYS_wait4, (long)copy, 0, WNOHANG | __WCLONE, 0) != 0;
-	unconfined_end();
-	return ended;
+	return unconfined_call(
+		   SYS_wait4, (long)copy, 0, WNOHANG | __WCLONE, 0) != 0;
 }
 
 unsigned long
@@ -1148,7 +1154,7 @@ os_version_of(const char *release)
 uint32_t
 os_kernel_version(void)
 {
-	struct utsname name;
+	struct utsname name = {.release = ""};
 
 	if (is_error(kernel_call(SYS_uname, (long)&name, 0, 0, 0)))
 		return 0;
@@ -1190,18 +1196,29 @@ os_membarrier_ready(void)
 		   0) == 0;
 }
 
+unsigned
+os_memory_nodes(void)
+{
+	uint64_t allowed[KERNEL_NODES / 64] = {0};
+	int mode = MPOL_INTERLEAVE_;
+
+	if (is_error(syscall6(SYS_get_mempolicy, 0, (long)allowed, KERNEL_NODES,
+		0, MPOL_F_MEMS_ALLOWED_, 0)) ||
+	    (allowed[0] & (allowed[0] - 1)) == 0)
+		return 1;
+	syscall6(SYS_get_mempolicy, (long)&mode, 0, 0, 0, 0, 0);
+	mode &= MPOL_MODES;
+	return mode == MPOL_INTERLEAVE_ || mode == MPOL_WEIGHTED_INTERLEAVE_
+		   ? 1
+		   : highbit(allowed[0]) + 1;
+}
+
 bool
 os_membarrier_rseq(void)
 {
-	bool done;
-
-	if (!unconfined_begin())
-		return false;
-	done = request_count() &&
-	       kernel_call(SYS_membarrier,
+	return request_count() &&
+	       unconfined_call(SYS_membarrier,
 		   MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0) == 0;
-	unconfined_end();
-	return done;
 }
 
 long

@@ -351,6 +351,13 @@ bool os_rseq_is_held(void);
 bool os_membarrier_ready(void);
 
 /*
+ * One more than the highest number of the first 64 nodes whose memory this
+ * process may use; 1 if there is one such node, if its pages come from all
+ * nodes in turn, or if the kernel does not say.
+ */
+unsigned os_memory_nodes(void);
+
+/*
  * Abort every restartable section that a thread of the process is executing, by
  * membarrier(2).  Every section that starts afterwards sees all earlier stores
  * of the calling thread.  Returns false if the kernel refuses.

@@ -183,12 +183,6 @@ bucket_remove_last(struct seghash *hash)
 }
 
 static inline bool
-seghash_wants_growth(const struct seghash *hash)
-{
-	return hash->nsegs > hash->nbuckets && hash->nsegs >= hash->retry_nsegs;
-}
-
-static inline bool
 seghash_wants_shrink(const struct seghash *hash)
 {
 	return hash->nbuckets > SEGHASH_BASE &&
@@ -227,7 +221,8 @@ seghash_insert(struct seghash *hash, struct segment *seg)
 	seg->chain = *bucket;
 	*bucket = seg;
 	hash->nsegs++;
-	if (unlikely(seghash_wants_growth(hash)))
+	if (unlikely(hash->nsegs > hash->nbuckets &&
+		     hash->nsegs >= hash->retry_nsegs))
 		seghash_grow(hash);
 }
 

@@ -151,7 +151,7 @@ span_insert(struct segment **root, struct segment *span)
 		}
 	}
 	*left = *right = NULL;
-	umem_assert(span_at_or_below(*root, span->start) == span);
+	umem_assert(span_near(*root, span->start, /* above */ false) == span);
 }
 
 void
@@ -159,7 +159,7 @@ span_remove(struct segment **root, struct segment *span)
 {
 	struct segment **at = root;
 
-	umem_assert(span_at_or_below(*root, span->start) == span);
+	umem_assert(span_near(*root, span->start, /* above */ false) == span);
 	while (*at != span)
 		at = span->start < (*at)->start ? &(*at)->left : &(*at)->right;
 
@@ -180,33 +180,16 @@ span_remove(struct segment **root, struct segment *span)
 }
 
 struct segment *
-span_at_or_below(struct segment *root, uintptr_t addr)
+span_near(struct segment *root, uintptr_t addr, bool above)
 {
 	struct segment *found = NULL;
 
 	while (root != NULL) {
-		if (root->start <= addr) {
-			found = root;
-			root = root->right;
-		} else {
-			root = root->left;
-		}
-	}
-	return found;
-}
+		bool is_above = root->start > addr;
 
-struct segment *
-span_above(struct segment *root, uintptr_t addr)
-{
-	struct segment *found = NULL;
-
-	while (root != NULL) {
-		if (root->start > addr) {
+		if (is_above == above)
 			found = root;
-			root = root->left;
-		} else {
-			root = root->right;
-		}
+		root = is_above ? root->left : root->right;
 	}
 	return found;
 }
@@ -251,7 +234,7 @@ segment_check(const struct segment *head, struct segment *root)
 	for (seg = segment_next(head); seg != head;) {
 		if (seg->type != VMEM_SPAN || seg->start <= last)
 			return false;
-		if (span_at_or_below(root, seg->start) != seg)
+		if (span_near(root, seg->start, /* above */ false) != seg)
 			return false;
 		last = segment_last(seg);
 		seg = span_check(seg);

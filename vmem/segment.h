@@ -135,11 +135,11 @@ bool segment_reserve_check(const struct reserve *reserve);
 void span_insert(struct segment **root, struct segment *span);
 void span_remove(struct segment **root, struct segment *span);
 
-/* The last span that starts at or below addr, or NULL. */
-struct segment *span_at_or_below(struct segment *root, uintptr_t addr);
-
-/* The first span that starts above addr, or NULL. */
-struct segment *span_above(struct segment *root, uintptr_t addr);
+/*
+ * Returns the last span that starts at or below addr, or the first one that
+ * starts above addr; NULL if there is none.
+ */
+struct segment *span_near(struct segment *root, uintptr_t addr, bool above);
 
 /*
  * Is the ring valid: ordered by address, spans filled without a gap, no two

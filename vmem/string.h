@@ -65,7 +65,7 @@ string_find(const char *text, char c, size_t n)
 	return NULL;
 }
 
-/* Returns what follows the last slash of a path, or the path. */
+/* Returns the part of a path behind the last slash, or the path. */
 static inline const char *
 string_path_base(const char *path)
 {

@@ -21,7 +21,8 @@ vmem_contains(vmem_t *arena, void *addr, size_t size)
 	if (size == 0 || last < start)
 		return 0;
 	lock_take(&arena->lock);
-	const struct segment *span = span_at_or_below(arena->spans, start);
+	const struct segment *span =
+	    span_near(arena->spans, start, /* above */ false);
 	bool inside = span != NULL && last <= segment_last(span);
 	lock_release(&arena->lock);
 	return inside;

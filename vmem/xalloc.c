@@ -40,8 +40,7 @@ request_place(
 {
 	uintptr_t at = first > req->min ? first : req->min;
 
-	if (last > req->max)
-		last = req->max;
+	last = size_min(last, req->max);
 	if (!request_phase_up(&at, req->align, req->phase))
 		return false;
 	if (req->nocross != 0 &&
@@ -91,8 +90,7 @@ request_init(struct request *req, const vmem_t *arena, size_t align,
 		return false;
 	if ((phase & (arena->quantum - 1)) != 0)
 		return false;
-	if (align < arena->quantum)
-		align = arena->quantum;
+	align = size_max(align, arena->quantum);
 	req->align = align;
 	req->phase = phase;
 

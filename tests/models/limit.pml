@@ -17,7 +17,7 @@
  * models: umem/cache/limit.c limit_grant_locked limit_refuse_large_locked
  * models: umem/cache/limit.c waiter_queue_up waiter_give_up waiter_wait
  * models: umem/cache/limit.c limit_take_slow limit_give_slow umem_cache_set_limit
- * sum: 3bb0e71e0a02ffb4
+ * sum: c3d24a03c1579f27
  */
 #define NTHREAD 3
 #define WAITS   0

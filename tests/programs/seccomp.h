@@ -14,9 +14,12 @@
 
 #include "tests/programs/check.h"
 
-/* Every thread of the process gets error for any of n calls. */
+/*
+ * Every thread of the process gets error for any of n calls.  The library does
+ * not see it coming, as it does by prctl().
+ */
 static inline void
-refuse(const int *calls, unsigned n, int error)
+refuse_unseen(const int *calls, unsigned n, int error)
 {
 	struct sock_filter code[40];
 	struct sock_fprog program = {.filter = code};
@@ -33,10 +36,17 @@ refuse(const int *calls, unsigned n, int error)
 	code[at++] = (struct sock_filter)BPF_STMT(
 	    BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error);
 	program.len = (unsigned short)at;
-	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	check(syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 		SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
 		skip("no seccomp filters here");
+}
+
+static inline void
+refuse(const int *calls, unsigned n, int error)
+{
+	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	refuse_unseen(calls, n, error);
 }
 
 static inline void

@@ -51,14 +51,21 @@ background() {
 	"$@" &
 	pids+=" $!"
 }
-background env "LD_PRELOAD=$SHIM" UMEM_OPTIONS=hard_limit=1g ./grows 1000000
+background env "LD_PRELOAD=$SHIM" UMEM_OPTIONS=hard_limit=1g,sample=64k \
+    ./grows 1000000
 grows=$!
 background env "LD_PRELOAD=$SHIM" ./stays
 stays=$!
 
-# The command of the service, in another folder.
+# The command of the service, in another folder, with the number of call sites
+# that the man page proposes.
 mkdir text data
-command=$(sed -n 's/^ExecStart=umem //p' "$TOP/tools/metrics/umem-metrics.service")
+service=$TOP/tools/metrics/umem-metrics.service
+command=$(sed -n 's/^ExecStart=umem //p' "$service")
+grep -qx 'Environment=SITES=0' "$service" || bad "the service has no SITES"
+sites=$(sed -n 's/^Environment=SITES=//p' "$TOP/man/umem_service.7")
+command=${command/\$\{SITES\}/$sites}
+[[ $command == *" --sites=$sites "* ]] || bad "the service: $command"
 write() {
 	# shellcheck disable=SC2086 # words
 	"$umem" ${command/ \/*\// text/} 2>write.log || bad "umem $command"
@@ -108,11 +115,11 @@ for i in {1..15}; do
 	write
 done
 
-python3 - "$port" "$grows" "$stays" "$again" \
+python3 - "$port" "$grows" "$stays" "$again" "$sites" \
     "$TOP/tools/metrics/umem-grafana.json" <<'END2' || bad "the queries"
 import json, re, sys, time, urllib.parse, urllib.request
 
-port, grows, stays, again, dashboard = sys.argv[1:]
+port, grows, stays, again, nsites, dashboard = sys.argv[1:]
 
 
 def ask(query):
@@ -125,7 +132,7 @@ def ask(query):
 
 
 for _ in range(20):
-    growth = ask("delta(umem_live_bytes[10s])")
+    growth = ask("delta(umem_live_bytes[10s]) + delta(umem_sampled_bytes[10s])")
     if grows in growth and again in growth:
         break
     time.sleep(0.5)
@@ -136,6 +143,12 @@ over = ask('count_over_time(umem_live_bytes{program="stays"}[60s])')
 assert set(over) == {stays, again}, over
 now = ask('umem_live_bytes{program="stays"}')
 assert set(now) == {again}, now
+# As many series as are asked for, and one for the rest, of the process that
+# samples.
+sites = ask("count by (pid) (umem_site_live_bytes)")
+assert 1 <= sites[grows] <= max(sites.values()) <= int(nsites) + 1, sites
+assert stays not in sites and again not in sites, sites
+assert ask('umem_site_live_bytes{site=~"grows`main.*"} > 5e6'), "no call site"
 queries = [target["expr"] for panel in json.load(open(dashboard))["panels"]
            for target in panel["targets"]]
 assert len(queries) > 10

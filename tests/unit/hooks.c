@@ -1,5 +1,6 @@
 /* hooks.c - see hooks.h */
 #include <check.h>
+#include <pthread.h>
 
 #include "magazine/magazine.h"
 #include "tests/unit/hooks.h"
@@ -8,8 +9,10 @@
 #include "vmem/os.h"
 
 void (*hook_heap_freed)(void *at, size_t bytes);
+void (*hook_meta_freed)(void *at, size_t bytes);
 void (*hook_os_purge)(void *at, size_t bytes);
 void (*hook_os_futex_wait)(const uint32_t *word);
+void (*hook_pthread_created)(void);
 void (*hook_magazine_install)(void);
 uint64_t hook_now_ns;
 bool hook_charges_all;
@@ -18,6 +21,7 @@ size_t hook_page_size;
 void *hook_taken;
 
 void __real_heap_free(void *at, size_t bytes);
+void __real_meta_free(void *at, size_t bytes);
 bool __real_os_purge(void *at, size_t bytes);
 uint64_t __real_os_now_ns(void);
 bool __real_os_charges_all(void);
@@ -25,6 +29,8 @@ uint32_t __real_os_kernel_version(void);
 size_t __real_os_page_size(void);
 bool __real_os_resident(void *at, size_t bytes, unsigned char *pages);
 void __real_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg);
 void __real_magazine_install(struct magazine_layer *layer, struct magazine *m);
 
 void
@@ -33,6 +39,14 @@ __wrap_heap_free(void *at, size_t bytes)
 	__real_heap_free(at, bytes);
 	if (hook_heap_freed != NULL)
 		hook_heap_freed(at, bytes);
+}
+
+void
+__wrap_meta_free(void *at, size_t bytes)
+{
+	__real_meta_free(at, bytes);
+	if (hook_meta_freed != NULL)
+		hook_meta_freed(at, bytes);
 }
 
 bool
@@ -80,6 +94,17 @@ __wrap_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 	if (hook_os_futex_wait != NULL)
 		hook_os_futex_wait(word);
 	__real_os_futex_wait(word, value, ns);
+}
+
+int
+__wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg)
+{
+	int error = __real_pthread_create(thread, attr, run, arg);
+
+	if (error == 0 && hook_pthread_created != NULL)
+		hook_pthread_created();
+	return error;
 }
 
 void

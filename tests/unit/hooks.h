@@ -13,11 +13,17 @@
 /* Called after heap_free(at, bytes), in the calling thread. */
 extern void (*hook_heap_freed)(void *at, size_t bytes);
 
+/* Called after meta_free(at, bytes). */
+extern void (*hook_meta_freed)(void *at, size_t bytes);
+
 /* Called before os_purge(at, bytes). */
 extern void (*hook_os_purge)(void *at, size_t bytes);
 
 /* Called before os_futex_wait(word, ...). */
 extern void (*hook_os_futex_wait)(const uint32_t *word);
+
+/* Called after pthread_create() has created a thread, in its creator. */
+extern void (*hook_pthread_created)(void);
 
 /* Called before magazine_install(). */
 extern void (*hook_magazine_install)(void);

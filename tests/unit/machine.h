@@ -1,4 +1,4 @@
-/* machine.h - what a machine that runs the tests lacks */
+/* machine.h - abilities that a machine may lack */
 #ifndef TESTS_UNIT_MACHINE_H
 #define TESTS_UNIT_MACHINE_H
 
@@ -17,10 +17,8 @@ machine_has_stacks(void)
 
 /*
  * QEMU emulates the processes, not a machine: there are no limits, no
- * ptrace(), no huge pages and no restartable sequences, clone() with CLONE_VM
- * is fork(), and it knows nothing of moves of pages that leave the source
- * mapped: the source keeps its contents, or is gone.  tests/run_tests.sh is
- * told so by EMULATED=qemu.
+ * ptrace(), no huge pages and no restartable sequences, and clone() with
+ * CLONE_VM is fork().  tests/run_tests.sh is told so by EMULATED=qemu.
  */
 static inline bool
 machine_is_emulated(void)

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
-#include "tests/unit/machine.h"
 #include "tests/unit/stay.h"
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
@@ -906,9 +905,7 @@ alloc_suite(void)
 	tcase_add_test(tc, a_size_may_get_a_cached_chunk_of_a_larger_class);
 	tcase_add_loop_test(tc, one_of_the_last_two_freed_is_not_freed_again, 0,
 	    (int)array_size(sizes));
-	if (!machine_is_emulated()) {
-		tcase_add_test(tc, a_refused_resize_keeps_the_block);
-	}
+	tcase_add_test(tc, a_refused_resize_keeps_the_block);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

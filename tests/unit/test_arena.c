@@ -38,15 +38,6 @@ child_make(vmem_t *parent, size_t quantum)
 	return arena;
 }
 
-static struct arena_stats
-stats_of(vmem_t *arena)
-{
-	struct arena_stats stats;
-
-	arena_stats(arena, &stats);
-	return stats;
-}
-
 START_TEST(segments_are_disjoint_and_rounded_to_the_quantum)
 {
 	vmem_t *arena = arena_make(4096, 64 * 100, 64);
@@ -59,11 +50,11 @@ START_TEST(segments_are_disjoint_and_rounded_to_the_quantum)
 	errno = 0;
 	ck_assert_ptr_null(vmem_alloc(arena, 1, VM_SLEEP));
 	ck_assert_int_eq(errno, ENOMEM);
-	ck_assert_uint_eq(stats_of(arena).nfails, 1);
+	ck_assert_uint_eq(arena->stats.nfails, 1);
 	for (int i = 0; i < 100; i++)
 		vmem_free(arena, all[i], 1 + i % 64);
 	ck_assert(arena_check(arena));
-	ck_assert_uint_eq(stats_of(arena).nfree, 1);
+	ck_assert_uint_eq(arena->free.nsegs, 1);
 	ck_assert_ptr_nonnull(vmem_alloc(arena, 6400, VM_SLEEP));
 }
 END_TEST
@@ -102,7 +93,7 @@ START_TEST(free_neighbours_become_one_in_any_order)
 		vmem_free(arena, row[orders[_i][i]], 10);
 		ck_assert(arena_check(arena));
 	}
-	ck_assert_uint_eq(stats_of(arena).nfree, 2);
+	ck_assert_uint_eq(arena->free.nsegs, 2);
 	ck_assert_ptr_eq(vmem_alloc(arena, 30, VM_SLEEP), row[0]);
 }
 END_TEST
@@ -121,8 +112,8 @@ START_TEST(spans_added_by_hand_are_used_and_never_joined)
 	vmem_free(arena, P(100), 100);
 	vmem_free(arena, P(200), 100);
 	ck_assert(arena_check(arena));
-	ck_assert_uint_eq(stats_of(arena).nfree, 2);
-	ck_assert_uint_eq(stats_of(arena).nspans, 2);
+	ck_assert_uint_eq(arena->free.nsegs, 2);
+	ck_assert_uint_eq(arena->nspans, 2);
 }
 END_TEST
 
@@ -350,7 +341,7 @@ START_TEST(spans_are_imported_and_go_back_when_free)
 	 */
 	ck_assert_uint_eq(vmem_size(parent, VMEM_ALLOC), 4096);
 	ck_assert_uint_eq(vmem_size(child, VMEM_ALLOC | VMEM_FREE), 4096);
-	ck_assert_uint_eq(stats_of(child).imported, 4096);
+	ck_assert_uint_eq(child->stats.imported, 4096);
 	void *c = vmem_alloc(child, 10000, VM_SLEEP);
 
 	ck_assert_uint_eq(vmem_size(parent, VMEM_ALLOC), 4096 * 4);
@@ -360,7 +351,7 @@ START_TEST(spans_are_imported_and_go_back_when_free)
 	ck_assert_uint_eq(vmem_size(parent, VMEM_ALLOC), 4096 * 3);
 	vmem_free(child, c, 10000);
 	ck_assert_uint_eq(vmem_size(parent, VMEM_ALLOC), 0);
-	ck_assert_uint_eq(stats_of(child).nspans, 0);
+	ck_assert_uint_eq(child->nspans, 0);
 	ck_assert(arena_check(child) && arena_check(parent));
 	vmem_destroy(child);
 	vmem_destroy(parent);
@@ -692,7 +683,7 @@ START_TEST(a_segment_grows_and_shrinks_in_place)
 	ck_assert(vmem_shrink(arena, a, 100, 64));
 	ck_assert(!vmem_shrink(arena, a, 64, 0));
 	ck_assert(arena_check(arena));
-	ck_assert_uint_eq(stats_of(arena).nfree, 1);
+	ck_assert_uint_eq(arena->free.nsegs, 1);
 	vmem_free(arena, a, 64);
 	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 0);
 }

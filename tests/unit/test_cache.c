@@ -469,6 +469,7 @@ START_TEST(what_no_cache_can_be_made_of_has_an_errno)
 	ck_assert_uint_eq(meta_used(), with_ids);
 	ck_assert_ptr_nonnull(try_create("most", 8, page, NULL, 0));
 	ck_assert_ptr_nonnull(try_create("", 8, 0, NULL, UMC_NOHASH));
+	ck_assert_ptr_nonnull(try_create("page", page, 0, NULL, UMC_NOHASH));
 	ck_assert_ptr_nonnull(try_create("ids", 8, 16, ids, UMC_NOTOUCH));
 }
 END_TEST
@@ -507,7 +508,7 @@ ncaches(void)
 	unsigned n = 0;
 
 	lock_take(&cache_list_lock);
-	list_foreach (item, &cache_list)
+	list_foreach (cache, &cache_list, struct umem_cache, link)
 		n++;
 	lock_release(&cache_list_lock);
 	return n;

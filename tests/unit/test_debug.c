@@ -9,7 +9,9 @@
 #include "tests/unit/machine.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/error.h"
+#include "umem/malloc/alloc.h"
 #include "umem/options.h"
+#include "umem/stats/stats.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 #include "vmem/vmem.h"
@@ -466,6 +468,27 @@ START_TEST(want_of_memory_leaves_all_whole)
 }
 END_TEST
 
+/* Blocks of 0 bytes lie in addresses without memory. */
+START_TEST(addresses_that_are_lost_do_not_count)
+{
+	struct umem_stats stats;
+	struct umem_cache *zero;
+
+	options_parse_debug("default");
+	ck_assert(class_zero_make());
+	alloc_free(alloc_get(0));
+	zero = class_zero();
+	ck_assert_uint_eq(zero->slabs.nslabs, 1);
+	os_fail_nth(1, 1000);
+	debug_quarantine_flush(zero);
+	cache_reap(zero);
+	os_fail_nth(0, 0);
+	ck_assert_uint_eq(zero->slabs.nslabs, 0);
+	stats_read(&stats);
+	ck_assert_int_eq(stats_unaccounted(&stats), 0);
+}
+END_TEST
+
 Suite *
 debug_suite(void)
 {
@@ -488,6 +511,7 @@ debug_suite(void)
 	tcase_add_test(tc, untouchable_objects_are_not_touched);
 	tcase_add_test(tc, records_of_a_slab_may_exceed_4_gib);
 	tcase_add_test(tc, want_of_memory_leaves_all_whole);
+	tcase_add_test(tc, addresses_that_are_lost_do_not_count);
 	if (machine_has_stacks()) {
 		tcase_add_test(tc, records_tell_who_and_when);
 	}

@@ -150,6 +150,22 @@ START_TEST(reports_are_limited)
 }
 END_TEST
 
+/* Another thread may free a block before its kind is set. */
+START_TEST(kind_of_a_freed_block_is_reported)
+{
+	unsigned class = class_debugged(100);
+	char *p = block(class, 90);
+
+	debug.noabort = true;
+	debug_set_api(p, API_UMEM);
+	ck_assert_uint_eq(bufctl_of(class, p)->api, API_UMEM);
+	ck_assert(debug_free(class_cache[class], p, SIZE_MAX, API_UMEM));
+	debug_set_api(p, API_MALLOC);
+	ck_assert_uint_eq(bufctl_of(class, p)->api, API_UMEM);
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_DUPFREE);
+}
+END_TEST
+
 /* Freed, retired, waiting for a grace period, or in the middle of a resize. */
 START_TEST(only_live_blocks_are_checked)
 {
@@ -343,6 +359,7 @@ exit_check_suite(void)
 	tcase_add_loop_test(
 	    tc, a_damaged_block_is_reported_as_often_as_looked_at, 0, 6);
 	tcase_add_test(tc, reports_are_limited);
+	tcase_add_test(tc, kind_of_a_freed_block_is_reported);
 	tcase_add_test(tc, only_live_blocks_are_checked);
 	tcase_add_test(tc, an_undone_free_is_checked);
 	tcase_add_test(tc, a_lock_that_stays_is_passed_over);

@@ -4,6 +4,7 @@
 
 #include "tests/unit/faults.h"
 #include "umem/slab/firewall.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
@@ -56,8 +57,11 @@ END_TEST
 START_TEST(what_comes_back_is_zero)
 {
 	struct slab_layout layout;
+	size_t addresses;
 
 	firewall_layout(&layout, 64);
+	firewall_free(firewall_alloc(&layout), &layout);
+	addresses = account.firewall;
 	for (unsigned i = 0; i < 6000; i++) {
 		char *span = firewall_alloc(&layout);
 
@@ -65,6 +69,9 @@ START_TEST(what_comes_back_is_zero)
 		span[layout.colour_max] = 1;
 		firewall_free(span, &layout);
 	}
+	/* More spans than the arena has addresses for: they come back. */
+	ck_assert_uint_gt(6000 * layout.slab_bytes, addresses);
+	ck_assert_uint_eq(account.firewall, addresses);
 }
 END_TEST
 

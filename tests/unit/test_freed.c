@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/time_limit.h"
+#include "tests/unit/hooks.h"
 #include "tests/unit/machine.h"
 #include "umem/debug/freed.h"
 #include "umem/options.h"
@@ -91,6 +92,34 @@ START_TEST(a_cache_that_was_destroyed_is_named_no_more)
 	ck_assert_ptr_null(freed_find(&freed_firewall, p)->cache);
 	ck_assert_ptr_eq(freed_find(&freed_firewall, q)->cache, two);
 	umem_cache_destroy(two);
+}
+END_TEST
+
+static struct umem_cache *ending, *next;
+static void *freed_by_next;
+
+/* Another thread creates a cache at the address of the one that ends. */
+static void
+create_there(void *at, size_t bytes)
+{
+	(void)bytes;
+	if (at != ending)
+		return;
+	hook_meta_freed = NULL;
+	next = make("firewall=1");
+	freed_by_next = umem_cache_alloc(next, UMEM_DEFAULT);
+	umem_cache_free(next, freed_by_next);
+}
+
+START_TEST(a_cache_at_the_address_of_one_that_ended_is_named)
+{
+	ending = make("firewall=1");
+	hook_meta_freed = create_there;
+	umem_cache_destroy(ending);
+	ck_assert_ptr_eq(next, ending);
+	ck_assert_ptr_eq(
+	    freed_find(&freed_firewall, freed_by_next)->cache, next);
+	umem_cache_destroy(next);
 }
 END_TEST
 
@@ -217,6 +246,7 @@ freed_suite(void)
 	tcase_add_test(tc, of_two_records_of_an_address_the_newer_counts);
 	tcase_add_test(tc, the_record_of_a_free_outlives_the_memory);
 	tcase_add_test(tc, a_cache_that_was_destroyed_is_named_no_more);
+	tcase_add_test(tc, a_cache_at_the_address_of_one_that_ended_is_named);
 	tcase_add_test(tc, without_memory_for_the_record_the_free_succeeds);
 	tcase_add_test(tc, each_record_leaves_the_ring_once);
 	tcase_add_test(tc, a_child_of_fork_has_the_ring);

@@ -10,7 +10,11 @@
 #include "tests/unit/child.h"
 #include "umem/rcu/defer.h"
 #include "umem/fork.h"
+#include "umem/malloc/alloc.h"
+#include "umem/options.h"
 #include "umem/base/ready.h"
+#include "umem/base/size_class.h"
+#include "umem/cache/cache.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -34,9 +38,18 @@ set(int *word, int value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
+/* Called once when fork() asks whether the test's thread reads, or NULL. */
+static void (*at_reading)(void);
+
 static int
 one_reading(void)
 {
+	void (*then)(void) = at_reading;
+
+	if (then != NULL && pthread_equal(tester, pthread_self())) {
+		at_reading = NULL;
+		then();
+	}
 	return __atomic_load_n(&one.reading, __ATOMIC_SEQ_CST);
 }
 
@@ -974,9 +987,11 @@ graces_under_load(bool is_over_budget, uint64_t (*f)(void))
 		    pthread_create(&thread[i], NULL, defer_always, cache), 0);
 	wait_until(ngraces() > 2);
 	for (int i = 0; i < 20; i++) {
-		uint64_t before = ngraces(), n = f() - before;
+		uint64_t before = ngraces(), after = f();
 
-		most = n > most ? n : most;
+		/* Less if no grace period was needed. */
+		if (after > before + most)
+			most = after - before;
 		usleep(3000);
 	}
 	set((int *)&is_ending, 1);
@@ -1134,6 +1149,29 @@ START_TEST(slow_release_functions_slow_freeing_threads_down)
 }
 END_TEST
 
+static int of_child = -1;
+
+static void
+release_and_fork(void *block)
+{
+	pid_t child = fork();
+
+	(void)block;
+	if (child == 0)
+		_exit(!domain_find(&one)->is_inherited);
+	waitpid(child, &of_child, 0);
+}
+
+/* Upkeep in the child waits for no readers, as in that of another thread. */
+START_TEST(a_function_that_a_cycle_calls_forks)
+{
+	work_in_calls();
+	defer_block(&one, release_and_fork);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_int_eq(of_child, 0);
+}
+END_TEST
+
 /* The release function waits for the mutex for longer than fork() does. */
 static bool
 is_alone_with_resources(void)
@@ -1156,6 +1194,71 @@ START_TEST(a_thread_forks_while_a_release_function_waits_for_it)
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
 	umem_cache_destroy(imports);
 	umem_cache_destroy(plain);
+}
+END_TEST
+
+static void
+release_while_slow(void *unused, void *const *store, size_t n)
+{
+	(void)unused, (void)store, (void)n;
+	__atomic_add_fetch(&nwaiting, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&is_slow, __ATOMIC_SEQ_CST) != 0)
+		usleep(1000);
+	__atomic_add_fetch(&nended, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *
+wait_for_readers(void *unused)
+{
+	domain_wait(domain_find(&one));
+	return unused;
+}
+
+static pthread_t waiter, hastener;
+
+/*
+ * The domain's thread comes to the release function; the end of another fork()
+ * lets a third thread have the turn; and the caller is a reader, for which the
+ * third thread waits.
+ */
+static void
+release_and_wait(void)
+{
+	struct domain *domain = domain_find(&one);
+
+	set(&one.is_stalled, 0);
+	ck_assert(becomes_positive(&nwaiting));
+	set(&one.is_stalled, 1);
+	__atomic_store_n(&domain->fork_waits, 0, __ATOMIC_SEQ_CST);
+	ck_assert_int_eq(
+	    pthread_create(&waiter, NULL, wait_for_readers, NULL), 0);
+	ck_assert(becomes_positive(&domain->grace_state));
+	set(&one.reading, 1);
+	ck_assert_int_eq(pthread_create(&hastener, NULL, hasten, NULL), 0);
+}
+
+static bool
+no_release_is_under_way(void)
+{
+	return nwaiting == nended;
+}
+
+START_TEST(a_reader_forks_after_the_release_that_began_meanwhile)
+{
+	umem_cache_t *cache = import_cache_new(release_while_slow);
+
+	is_slow = 1;
+	set(&one.is_stalled, 1);
+	defer_imports(cache);
+	ck_assert(becomes_positive(&domain_find(&one)->grace_state));
+	at_reading = release_and_wait;
+	ck_assert(is_true_in_child(no_release_is_under_way));
+	ck_assert_ptr_null(at_reading);
+	set(&one.reading, 0);
+	set(&one.is_stalled, 0);
+	pthread_join(waiter, NULL);
+	pthread_join(hastener, NULL);
+	umem_cache_destroy(cache);
 }
 END_TEST
 
@@ -1197,6 +1300,180 @@ setup(void)
 	tester = pthread_self();
 }
 
+/* From here on, the library gets no memory for structures of its own. */
+static void
+use_up_meta(void)
+{
+	os_fail_nth(1, 1u << 30);
+	for (size_t bytes = 16 * KIB; bytes >= 16; bytes -= 16)
+		while (meta_alloc(bytes) != NULL)
+			;
+}
+
+static int
+defer_sized(void *p, size_t size)
+{
+	errno = 0;
+	return umem_defer_sized(p, size, &one, grace_of);
+}
+
+/*
+ * The domain exists, but there is no memory for the layer of a cache.  A caller
+ * that does not read waits for the readers, then frees the object.
+ */
+START_TEST(without_memory_for_a_layer_a_free_waits_for_readers)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "no layer", 64, 0, NULL, NULL, NULL, NULL, NULL, UMC_NOMAGAZINE);
+	void *object = umem_cache_alloc(cache, UMEM_NOFAIL);
+	void *block = umem_alloc(100, UMEM_NOFAIL);
+	umem_cache_t *of_block = class_cache[size_class_of(100)];
+
+	defer_new(cache_new("other", 64), &one);
+	ck_assert_uint_eq(cache->slabs.nused, 1);
+	use_up_meta();
+	set(&one.reading, 1);
+	errno = 0;
+	ck_assert_int_eq(umem_defer_object(cache, object, &one, grace_of), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(defer_sized(block, 100), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_uint_eq(cache->slabs.nused, 1);
+	ck_assert_uint_eq(one.nwaits, 0);
+
+	set(&one.reading, 0);
+	ck_assert_int_eq(umem_defer_object(cache, object, &one, grace_of), 0);
+	ck_assert_uint_eq(one.nwaits, 1);
+	ck_assert_uint_eq(cache->slabs.nused, 0);
+	ck_assert_int_eq(defer_sized(block, 100), 0);
+	ck_assert_uint_eq(one.nwaits, 2);
+	ck_assert_ptr_eq(umem_alloc(100, UMEM_DEFAULT), block);
+	os_fail_nth(0, 0);
+	ck_assert_uint_eq(nlayers(cache), 0);
+	ck_assert_uint_eq(nlayers(of_block), 0);
+}
+END_TEST
+
+/*
+ * The layer exists, but there is no memory for its magazines.  _i: the objects
+ * are large blocks.
+ */
+START_TEST(without_memory_for_a_magazine_a_free_waits_for_readers)
+{
+	static void *object[4000];
+	unsigned most = _i ? 600 : array_size(object);
+	size_t size = _i ? SIZE_CLASS_MAX + 1 : 48;
+	unsigned n = 0;
+	struct domain *domain;
+	intptr_t bytes;
+
+	work_in_calls();
+	defer_budget = 8 * GIB;
+	for (unsigned i = 0; i < most; i++)
+		object[i] = umem_alloc(size, UMEM_NOFAIL);
+	ck_assert_int_eq(defer_sized(object[n++], size), 0);
+	domain = domain_find(&one);
+	use_up_meta();
+	set(&one.reading, 1);
+	bytes = load_relaxed(&domain->bytes);
+	while (n < most && defer_sized(object[n], size) == 0) {
+		bytes = load_relaxed(&domain->bytes);
+		n++;
+	}
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_uint_lt(n, most);
+	/* The block that is refused neither counts nor waits. */
+	ck_assert_int_eq(load_relaxed(&domain->bytes), bytes);
+	ck_assert_int_eq(defer_sized(object[n], size), -1);
+	memset(object[n], 1, size);
+
+	set(&one.reading, 0);
+	ck_assert_uint_eq(one.nwaits, 0);
+	ck_assert_int_eq(defer_sized(object[n++], size), 0);
+	ck_assert_uint_eq(one.nwaits, 1);
+	os_fail_nth(0, 0);
+	while (n < most)
+		ck_assert_int_eq(defer_sized(object[n++], size), 0);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_int_eq(load_relaxed(&domain->bytes), 0);
+}
+END_TEST
+
+START_TEST(without_memory_for_a_layer_a_large_block_is_refused)
+{
+	void *block = umem_alloc(SIZE_CLASS_MAX + 1, UMEM_NOFAIL);
+	struct domain *domain;
+
+	work_in_calls();
+	domain = defer_new(cache_new("other", 64), &one);
+	use_up_meta();
+	ck_assert_int_eq(defer_sized(block, SIZE_CLASS_MAX + 1), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	os_fail_nth(0, 0);
+	memset(block, 1, SIZE_CLASS_MAX + 1);
+	ck_assert_int_eq(defer_sized(block, SIZE_CLASS_MAX + 1), 0);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_uint_eq(nreleased(domain), 2);
+	ck_assert_int_eq(load_relaxed(&domain->bytes), 0);
+}
+END_TEST
+
+static void
+defer_with_wrong_size(void)
+{
+	defer_sized(umem_alloc(100, UMEM_NOFAIL), 300);
+}
+
+START_TEST(a_deferred_free_with_a_wrong_size_is_reported)
+{
+	ck_assert_ptr_nonnull(
+	    strstr(child_writes(defer_with_wrong_size), "umem_free_rcu("));
+	ck_assert(child_aborted());
+}
+END_TEST
+
+/* _i: with the checks of the debug mode. */
+START_TEST(an_object_that_is_refused_can_be_freed)
+{
+	static void *object[4000];
+	umem_cache_t *cache;
+	unsigned n = 0;
+
+	work_in_calls();
+	if (_i)
+		options_parse_debug("guards");
+	cache = cache_new("refused", 64);
+	ck_assert(!!cache->debug == !!_i);
+	for (unsigned i = 0; i < array_size(object); i++)
+		object[i] = umem_cache_alloc(cache, UMEM_NOFAIL);
+	umem_defer_attach(cache, &one, grace_of);
+	use_up_meta();
+	set(&one.reading, 1);
+	while (n < array_size(object) &&
+	       umem_defer_object(cache, object[n], &one, grace_of) == 0)
+		n++;
+	ck_assert_uint_lt(n, array_size(object));
+	os_fail_nth(0, 0);
+	set(&one.reading, 0);
+	while (n < array_size(object))
+		umem_cache_free(cache, object[n++]);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(a_block_of_no_bytes_has_the_size_of_the_option)
+{
+	void *block;
+
+	alloc_zero_bytes = 100;
+	block = umem_alloc(0, UMEM_NOFAIL);
+	ck_assert_ptr_nonnull(block);
+	ck_assert_int_eq(defer_sized(block, 0), 0);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_uint_eq(nreleased(domain_find(&one)), 1);
+}
+END_TEST
+
 Suite *
 grace_suite(void)
 {
@@ -1227,6 +1504,8 @@ grace_suite(void)
 	tcase_add_test(
 	    tcase, a_thread_forks_while_a_release_function_waits_for_it);
 	tcase_add_test(
+	    tcase, a_reader_forks_after_the_release_that_began_meanwhile);
+	tcase_add_test(
 	    tcase, a_barrier_of_another_flavour_in_a_cycle_is_refused);
 	tcase_add_test(
 	    tcase, a_cycle_does_not_wait_for_another_flavour_beyond_its_budget);
@@ -1252,8 +1531,19 @@ grace_suite(void)
 	    tcase, a_free_beyond_the_budget_does_not_wait_for_destructors);
 	tcase_add_test(tcase, a_block_of_another_malloc_counts_with_its_size);
 	tcase_add_test(tcase, a_reader_forks_while_objects_are_released);
+	tcase_add_test(tcase, a_function_that_a_cycle_calls_forks);
 	tcase_add_test(
 	    tcase, a_free_beyond_the_budget_leaves_loaded_magazines_alone);
+	tcase_add_test(
+	    tcase, without_memory_for_a_layer_a_free_waits_for_readers);
+	tcase_add_loop_test(tcase,
+	    without_memory_for_a_magazine_a_free_waits_for_readers, 0, 2);
+	tcase_add_test(
+	    tcase, without_memory_for_a_layer_a_large_block_is_refused);
+	tcase_add_test(tcase, a_deferred_free_with_a_wrong_size_is_reported);
+	tcase_add_test(tcase, a_block_of_no_bytes_has_the_size_of_the_option);
+	tcase_add_loop_test(
+	    tcase, an_object_that_is_refused_can_be_freed, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

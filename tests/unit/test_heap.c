@@ -578,8 +578,8 @@ END_TEST
 
 #if !defined(UMEM_DEBUG) && !defined(__SANITIZE_THREAD__)
 enum {
-#ifdef __SANITIZE_ADDRESS__
-	GIGABYTES_STEPS_MAX = 131072 /* most are the sanitizer's */
+#if defined(__SANITIZE_ADDRESS__) || defined(UMEM_COVERAGE)
+	GIGABYTES_STEPS_MAX = 131072 /* most count, or are the sanitizer's */
 #else
 	GIGABYTES_STEPS_MAX = 32768
 #endif

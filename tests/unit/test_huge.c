@@ -167,7 +167,7 @@ small_pieces_in(size_t heap, size_t bytes)
 		most = huge_growth_next(&small);
 		ck_assert_uint_gt(most, 0);
 		ck_assert(!small || most == HUGE_PAGE);
-		/* What a small piece has there is touched. */
+		/* The part of a small piece there is touched. */
 		if (small)
 			grow(HUGE_PAGE / PIECE, 1);
 		else

@@ -171,6 +171,8 @@ put_many(umem_cache_t *cache, unsigned n)
 static void
 end(umem_cache_t *cache)
 {
+	/* Every call that was in transit has ended. */
+	ck_assert_uint_eq(cache->import->ncalls, 0);
 	umem_cache_destroy(cache);
 	ck_assert_uint_eq(source.nexist, 0);
 	ck_assert(!source.wrong);

@@ -76,9 +76,8 @@ START_TEST(class_caches_are_made_once_and_listed_in_order)
 	for (unsigned c = 1; c <= size_classes.n; c++)
 		for (int i = 0; i < 4; i++)
 			ck_assert_ptr_eq(made[i][c], class_cache[c]);
-	list_foreach (item, &cache_list) {
-		unsigned class =
-		    container_of(item, struct umem_cache, link)->class;
+	list_foreach (cache, &cache_list, struct umem_cache, link) {
+		unsigned class = cache->class;
 
 		ck_assert(class == 0 || class == last + 1);
 		last = class == 0 ? SIZE_CLASSES : class;
@@ -92,8 +91,8 @@ END_TEST
 static bool
 is_listed(const struct umem_cache *cache)
 {
-	list_foreach (item, &cache_list)
-		if (container_of(item, struct umem_cache, link) == cache)
+	list_foreach (listed, &cache_list, struct umem_cache, link)
+		if (listed == cache)
 			return true;
 	return false;
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tests/unit/hooks.h"
-#include "tests/unit/machine.h"
 #include "umem/base/page_map.h"
 #include "umem/base/large.h"
 #include "vmem/account.h"
@@ -397,13 +396,9 @@ large_suite(void)
 	tcase_add_test(tc, a_growing_block_keeps_its_contents);
 	tcase_add_test(tc, each_address_of_a_block_leads_to_its_start);
 	tcase_add_test(tc, sizes_without_end_are_refused);
-	if (!machine_is_emulated()) {
-		tcase_add_loop_test(
-		    tc, a_copy_is_a_copy_however_it_is_made, 0, 8);
-		tcase_add_loop_test(
-		    tc, a_refused_resize_leaves_the_block_whole, 0, 2);
-		tcase_add_test(tc, what_is_moved_is_whole_huge_pages);
-	}
+	tcase_add_loop_test(tc, a_copy_is_a_copy_however_it_is_made, 0, 8);
+	tcase_add_loop_test(tc, a_refused_resize_leaves_the_block_whole, 0, 2);
+	tcase_add_test(tc, what_is_moved_is_whole_huge_pages);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -23,6 +23,7 @@
 
 #define MOST     300
 #define NTHREADS 6
+#define LATE_MS  50 /* how long a request waits */
 
 static void *held[MOST];
 static uint32_t nwrong; /* [atomic] */
@@ -569,6 +570,58 @@ START_TEST(a_child_has_the_count_and_no_one_waits_in_it)
 }
 END_TEST
 
+static pid_t forked = -1;
+
+/* A signal handler of the thread that waits, whose time is over meanwhile. */
+static void
+fork_late(const uint32_t *word)
+{
+	struct timespec t = {0, 2 * LATE_MS * 1000000};
+
+	(void)word;
+	hook_os_futex_wait = NULL;
+	nanosleep(&t, NULL);
+	forked = fork();
+}
+
+static pthread_mutex_t until_over = PTHREAD_MUTEX_INITIALIZER;
+
+static void *
+exist(void *unused)
+{
+	pthread_mutex_lock(&until_over);
+	pthread_mutex_unlock(&until_over);
+	return unused;
+}
+
+/* With another thread, because the child of one thread keeps its queues. */
+START_TEST(a_request_that_gives_up_in_a_child_is_in_no_queue_there)
+{
+	umem_cache_t *cache = create(PLAIN, 1, LATE_MS);
+	pthread_t other;
+	int status = -1;
+
+	pthread_mutex_lock(&until_over);
+	ck_assert_int_eq(pthread_create(&other, NULL, exist, NULL), 0);
+	take(cache, 0, 1);
+	hook_os_futex_wait = fork_late;
+	ck_assert_ptr_null(umem_cache_alloc(cache, UMEM_DEFAULT));
+	if (forked == 0) {
+		limit_time();
+		if (limits(cache).waiting != 0)
+			_exit(1);
+		umem_cache_free(cache, held[0]);
+		_exit(umem_cache_alloc(cache, UMEM_DEFAULT) ? 0 : 2);
+	}
+	ck_assert_int_gt(forked, 0);
+	ck_assert_int_eq(waitpid(forked, &status, 0), forked);
+	ck_assert_int_eq(status, 0);
+	ck_assert_uint_eq(limits(cache).waiting, 0);
+	pthread_mutex_unlock(&until_over);
+	pthread_join(other, NULL);
+}
+END_TEST
+
 static uint32_t is_stalled; /* [atomic] a reader stays in its section */
 
 static void
@@ -728,6 +781,8 @@ limit_suite(void)
 	tcase_add_loop_test(tcase, a_free_before_the_sleep_is_not_missed, 0, n);
 	tcase_add_loop_test(tcase, a_free_before_the_queue_is_not_missed, 0, n);
 	tcase_add_test(tcase, a_child_has_the_count_and_no_one_waits_in_it);
+	tcase_add_test(
+	    tcase, a_request_that_gives_up_in_a_child_is_in_no_queue_there);
 	tcase_add_loop_test(
 	    tcase, objects_of_deferred_frees_count_until_they_are_free, 0, n);
 	tcase_add_loop_test(

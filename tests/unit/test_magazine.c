@@ -815,6 +815,60 @@ START_TEST(what_all_take_is_bounded)
 }
 END_TEST
 
+static struct magazine_layer resized[24];
+
+static void *
+resize_at_random(void *seed)
+{
+	unsigned state = (unsigned)(uintptr_t)seed;
+
+	for (int i = 0; i < 200000; i++) {
+		struct magazine_layer *one =
+		    &resized[(unsigned)rand_r(&state) % array_size(resized)];
+
+		if (rand_r(&state) % 3 == 0)
+			magazine_shrink(one);
+		else
+			magazine_grow(one);
+	}
+	return NULL;
+}
+
+/*
+ * Threads change the same capacities, and want more than the budget has.  Both
+ * the loser of such a race and a thread that exceeds the budget return their
+ * part of it.
+ */
+START_TEST(a_race_for_the_budget_loses_nothing_of_it)
+{
+	pthread_t thread[3];
+	size_t bytes = 0;
+
+	if (!start(RSEQ_NONE, 64, 0))
+		return;
+	magazine_layer_end(&layer);
+	for (unsigned i = 0; i < array_size(resized); i++)
+		ck_assert(
+		    magazine_layer_init(&resized[i], 8192, 0, CPU_GUARD_NONE));
+	for (uintptr_t i = 0; i < array_size(thread); i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL,
+				     resize_at_random, (void *)(i + 1)),
+		    0);
+	for (unsigned i = 0; i < array_size(thread); i++)
+		pthread_join(thread[i], NULL);
+	for (unsigned i = 0; i < array_size(resized); i++)
+		if (resized[i].rounds > resized[i].rounds_base)
+			bytes += 2 * 8192 *
+				 (size_t)(resized[i].rounds -
+					  resized[i].rounds_base);
+	ck_assert_uint_eq(sizes_budget_used, bytes);
+	ck_assert_uint_le(bytes, cpu_bytes);
+	for (unsigned i = 0; i < array_size(resized); i++)
+		magazine_layer_end(&resized[i]);
+	ck_assert_uint_eq(sizes_budget_used, 0);
+}
+END_TEST
+
 static void *
 return_at_once(void *arg)
 {
@@ -1089,6 +1143,7 @@ magazine_suite(void)
 	    tcase, a_cache_with_traffic_takes_budget_and_returns_it, 0, 3);
 	tcase_add_test(
 	    tcase, a_quota_of_processor_time_bounds_all_cpus_together);
+	tcase_add_test(tcase, a_race_for_the_budget_loses_nothing_of_it);
 	tcase_add_loop_test(tcase, what_all_take_is_bounded, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_drain_that_is_refused_has_the_depots_only, 0, 3);

@@ -157,6 +157,10 @@ START_TEST(pages_move_and_leave_zeros)
 	ck_assert_int_eq(from[8 * page], 3);
 	from[0] = 5;
 	ck_assert_int_eq(to[2 * page], 3);
+	/* The source can lose its pages again. */
+	ck_assert(os_purge(from, page));
+	ck_assert_int_eq(from[0], 0);
+	from[0] = 5;
 	os_fail_nth(1, 1);
 	ck_assert(!os_move(to, via, from, page));
 	os_fail_nth(0, 0);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "umem/slab/slab_inner.h"
 #include "tests/unit/store.h"
 #include "umem/base/page_map.h"
 #include "vmem/os.h"
@@ -364,6 +365,36 @@ START_TEST(a_purge_keeps_nobody_waiting_and_may_be_lost_by_a_fork)
 }
 END_TEST
 
+/* The colour of some slabs is at least a page. */
+START_TEST(a_range_before_the_first_chunk_or_behind_the_last_is_free)
+{
+	size_t page = os_page_size(), bytes, end;
+	struct slab *slab = NULL;
+	uintptr_t first = 0;
+
+	start(6000, 16, false);
+	bytes = store.layout.slab_bytes;
+	for (unsigned i = 0; i < MOST && first < page; i++) {
+		ck_assert_uint_eq(slab_take(&store, chunks + i, 1), 1);
+		slab = page_map_owner(chunks[i]);
+		first = slab_first(&store, slab) - slab->span;
+	}
+	ck_assert_uint_ge(first, page);
+	/* The chunk that was taken last is the first one of its slab. */
+	ck_assert(slab_range_is_free(&store, slab, 0, page));
+	ck_assert(slab_range_is_free(&store, slab, 0, first));
+	ck_assert(!slab_range_is_free(&store, slab, 0, first + 1));
+	ck_assert(!slab_range_is_free(&store, slab, first + 5999, bytes));
+	ck_assert(slab_range_is_free(&store, slab, first + 6000, bytes));
+	end = first + store.layout.nchunks * 6000;
+	ck_assert(slab_range_is_free(&store, slab, end, bytes));
+	ck_assert_uint_eq(slab_take(&store, chunks, store.layout.nchunks - 1),
+	    store.layout.nchunks - 1);
+	ck_assert(slab_range_is_free(&store, slab, end, bytes));
+	ck_assert(!slab_range_is_free(&store, slab, end - 1, bytes));
+}
+END_TEST
+
 Suite *
 page_purge_suite(void)
 {
@@ -381,6 +412,8 @@ page_purge_suite(void)
 	tcase_add_test(tc, a_purge_beside_threads_takes_nothing_that_they_have);
 	tcase_add_test(
 	    tc, a_purge_keeps_nobody_waiting_and_may_be_lost_by_a_fork);
+	tcase_add_test(
+	    tc, a_range_before_the_first_chunk_or_behind_the_last_is_free);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

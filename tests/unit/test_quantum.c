@@ -28,12 +28,8 @@ ncaches(void)
 	unsigned n = 0;
 
 	lock_take(&cache_list_lock);
-	list_foreach (item, &cache_list) {
-		struct umem_cache *cache =
-		    container_of(item, struct umem_cache, link);
-
+	list_foreach (cache, &cache_list, struct umem_cache, link)
 		n += strncmp(cache->name, "ids_", 4) == 0;
-	}
 	lock_release(&cache_list_lock);
 	return n;
 }
@@ -220,14 +216,12 @@ START_TEST(enomem_comes_after_all_else_was_tried)
 {
 	vmem_t *arena = arena_of_two();
 	void *a = vmem_alloc(arena, 192, VM_SLEEP);
-	struct arena_stats stats;
 
 	ck_assert_ptr_nonnull(a);
 	ck_assert_ptr_null(vmem_alloc(arena, 128, VM_SLEEP));
 	ck_assert_int_eq(errno, ENOMEM);
 	ck_assert_ptr_null(vmem_alloc(arena, 192, VM_SLEEP));
-	arena_stats(arena, &stats);
-	ck_assert_uint_eq(stats.nfails, 2);
+	ck_assert_uint_eq(arena->stats.nfails, 2);
 	vmem_free(arena, a, 192);
 	vmem_destroy(arena);
 }

@@ -1033,8 +1033,12 @@ START_TEST(a_mode_asked_for_is_had_or_none)
 	ck_assert_int_eq(state.owner, owner_expected(wanted));
 	if (state.owner != RSEQ_LIBC)
 		ck_assert_str_ne(state.reason, "");
-	if (state.owner == RSEQ_NONE)
+	if (state.owner == RSEQ_NONE) {
+		/* There is no area to have an offset. */
+		ck_assert_int_eq(place.cs, 0);
+		ck_assert_int_eq(place.index, 0);
 		return;
+	}
 	ck_assert_uint_lt(rseq_cpu(&place), os_cpu_slots());
 	load(header(&place), 0, 0);
 	ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);

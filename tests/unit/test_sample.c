@@ -191,7 +191,7 @@ static const struct {
     {"mixed pairs", alloc_get, size_mixed, 1, 2000000},
     {"mixed sizes", get_by_umem, size_mixed, DEEPEST, 4000}};
 
-/* What a sample of this size stands for, in bytes. */
+/* The bytes that a sample of this size stands for. */
 static double
 weight(size_t size)
 {

@@ -116,9 +116,11 @@ START_TEST(a_sample_is_a_constructed_object)
 			memset((char *)p[j] + 8, (int)j, 92 + 24 * i);
 		}
 		ck_assert_uint_eq(cache_live(cache), N);
+		ck_assert_int_eq(umem_cache_shrink(cache), 1);
 		for (unsigned j = 0; j < N; j++)
 			umem_cache_free(cache, p[j]);
 		ck_assert_uint_eq(cache_live(cache), 0);
+		ck_assert_int_eq(umem_cache_shrink(cache), 0);
 		umem_cache_destroy(cache);
 		ck_assert_uint_eq(nmade, ngone);
 	}

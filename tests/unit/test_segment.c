@@ -107,22 +107,27 @@ START_TEST(the_treap_finds_spans_at_and_above_an_address)
 		span_insert(&root, &spans[i]);
 	}
 	ck_assert_uint_lt(depth(root), 60);
-	ck_assert_ptr_null(span_at_or_below(root, 99));
-	ck_assert_ptr_eq(span_above(root, 1), &spans[0]);
-	ck_assert_ptr_null(span_above(root, spans[NSPANS - 1].start));
+	ck_assert_ptr_null(span_near(root, 99, /* above */ false));
+	ck_assert_ptr_eq(span_near(root, 1, /* above */ true), &spans[0]);
+	ck_assert_ptr_null(
+	    span_near(root, spans[NSPANS - 1].start, /* above */ true));
 	for (int i = 0; i < NSPANS; i++) {
 		ck_assert_ptr_eq(
-		    span_at_or_below(root, spans[i].start), &spans[i]);
+		    span_near(root, spans[i].start, /* above */ false),
+		    &spans[i]);
 		ck_assert_ptr_eq(
-		    span_at_or_below(root, spans[i].start + 9), &spans[i]);
+		    span_near(root, spans[i].start + 9, /* above */ false),
+		    &spans[i]);
 		ck_assert_ptr_eq(
-		    span_above(root, spans[i].start - 1), &spans[i]);
+		    span_near(root, spans[i].start - 1, /* above */ true),
+		    &spans[i]);
 	}
 	for (int i = 0; i < NSPANS; i += 2)
 		span_remove(&root, &spans[i]);
 	for (int i = 1; i < NSPANS; i += 2)
 		ck_assert_ptr_eq(
-		    span_at_or_below(root, spans[i].start + 10), &spans[i]);
+		    span_near(root, spans[i].start + 10, /* above */ false),
+		    &spans[i]);
 	for (int i = 1; i < NSPANS; i += 2)
 		span_remove(&root, &spans[i]);
 	ck_assert_ptr_null(root);

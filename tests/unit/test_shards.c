@@ -78,6 +78,15 @@ START_TEST(a_shard_is_for_at_most_4_cpus)
 	ck_assert_uint_ge(meta_used(), used + 999 * CACHE_LINE);
 	magazine_layer_end(&layer);
 	ck_assert_uint_eq(meta_used(), used);
+	/* The sizes of blocks are rounded, so not all numbers tell. */
+	for (unsigned n = 1; n < 70; n++) {
+		memset(&layer, 0, sizeof(layer));
+		magazine_depot_shards = n;
+		ck_assert(magazine_layer_init(&layer, 64, 0, CPU_GUARD_NONE));
+		ck_assert_uint_eq(layer.nshards, n);
+		magazine_layer_end(&layer);
+		ck_assert_uint_eq(meta_used(), used);
+	}
 }
 END_TEST
 

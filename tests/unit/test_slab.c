@@ -142,7 +142,8 @@ START_TEST(chunks_are_apart_and_aligned_for_every_size)
 				      (align < HEAP_UNIT ? align : HEAP_UNIT),
 		    0);
 		memset(chunks[i], 0xa5, chunk);
-		ck_assert_int_eq(slab_free_fault(&store, chunks[i]), SLAB_FINE);
+		ck_assert_int_eq(
+		    slab_round_fault(&store, chunks[i]), SLAB_FINE);
 	}
 	ck_assert_uint_eq(slab_used(&store), n);
 	ck_assert_uint_eq(slab_total(&store) % store.layout.nchunks, 0);
@@ -339,7 +340,7 @@ START_TEST(a_span_with_one_chunk_leaves_its_store)
 	ck_assert_uint_eq(store.nslabs, 1);
 	ck_assert_uint_eq(slab_used(&store), 1);
 	ck_assert_ptr_null(page_map_owner(p));
-	ck_assert_int_eq(slab_free_fault(&store, p), SLAB_FOREIGN);
+	ck_assert_int_eq(slab_round_fault(&store, p), SLAB_FOREIGN);
 	heap_free(p, 2 * HEAP_UNIT);
 	give(&q, 1);
 	slab_reap(&store, 0);
@@ -422,10 +423,11 @@ START_TEST(what_is_not_a_chunk_is_refused)
 	ck_assert_int_eq(give_fault((char *)q + 1000), SLAB_NEVER);
 	ck_assert_int_eq(give_fault(q), SLAB_FINE);
 	ck_assert_int_eq(give_fault(q), SLAB_FREE);
-	ck_assert_int_eq(slab_free_fault(&store, q), SLAB_FREE);
-	ck_assert_int_eq(slab_free_fault(&store, (char *)q + 1), SLAB_INTERIOR);
-	ck_assert_int_eq(slab_free_fault(&store, &here), SLAB_FOREIGN);
-	ck_assert_int_eq(slab_free_fault(&store, p), SLAB_FINE);
+	ck_assert_int_eq(slab_round_fault(&store, q), SLAB_FREE);
+	ck_assert_int_eq(
+	    slab_round_fault(&store, (char *)q + 1), SLAB_INTERIOR);
+	ck_assert_int_eq(slab_round_fault(&store, &here), SLAB_FOREIGN);
+	ck_assert_int_eq(slab_round_fault(&store, p), SLAB_FINE);
 	ck_assert_int_eq(give_fault(p), SLAB_FINE);
 }
 END_TEST
@@ -442,8 +444,8 @@ START_TEST(a_batch_stops_at_the_first_that_is_wrong)
 	ck_assert_ptr_eq(bad, batch[2]);
 	check();
 	ck_assert_uint_eq(slab_used(&store), 8);
-	ck_assert_int_eq(slab_free_fault(&store, batch[1]), SLAB_FREE);
-	ck_assert_int_eq(slab_free_fault(&store, batch[3]), SLAB_FINE);
+	ck_assert_int_eq(slab_round_fault(&store, batch[1]), SLAB_FREE);
+	ck_assert_int_eq(slab_round_fault(&store, batch[3]), SLAB_FINE);
 	/* The batch has one chunk twice. */
 	batch[0] = batch[1] = chunks[7];
 	ck_assert_int_eq(slab_give(&store, batch, 2, &bad), SLAB_FREE);
@@ -561,7 +563,7 @@ give_spoilt(enum slab_fault fault, void **batch, unsigned n)
 	ck_assert_uint_eq(slab_used(&store), used - k);
 	batch[k] = good;
 	for (unsigned i = 0; i < n; i++)
-		ck_assert_int_eq(slab_free_fault(&store, batch[i]),
+		ck_assert_int_eq(slab_round_fault(&store, batch[i]),
 		    i < k ? SLAB_FREE : SLAB_FINE);
 	return k;
 }
@@ -1110,9 +1112,10 @@ START_TEST(slabs_of_a_source_are_found_wherever_they_start)
 	for (unsigned i = 0; i < n; i++) {
 		uintptr_t p = (uintptr_t)chunks[i];
 
-		ck_assert_int_eq(slab_free_fault(&store, chunks[i]), SLAB_FINE);
 		ck_assert_int_eq(
-		    slab_free_fault(&store, (void *)(p + 1)), SLAB_INTERIOR);
+		    slab_round_fault(&store, chunks[i]), SLAB_FINE);
+		ck_assert_int_eq(
+		    slab_round_fault(&store, (void *)(p + 1)), SLAB_INTERIOR);
 	}
 	ck_assert_int_eq(give_fault((void *)1), SLAB_FOREIGN);
 	ck_assert_int_eq(give_fault((void *)6), SLAB_FOREIGN);
@@ -1184,7 +1187,8 @@ START_TEST(a_hash_that_cannot_grow_loses_nothing)
 	 */
 	take_all(2000);
 	for (unsigned i = 0; i < 2000; i++)
-		ck_assert_int_eq(slab_free_fault(&store, chunks[i]), SLAB_FINE);
+		ck_assert_int_eq(
+		    slab_round_fault(&store, chunks[i]), SLAB_FINE);
 }
 END_TEST
 

@@ -3,6 +3,7 @@
  * test is a separate process
  */
 #include <check.h>
+#include <string.h>
 
 #include "tests/unit/stay.h"
 #include "tests/unit/rounds.h"
@@ -57,6 +58,35 @@ rounds_of_cpus(void)
 	return magazine_rounds(&cache->mag) - cache_depot_bytes(cache) / SIZE;
 }
 
+/*
+ * Leaves free pages in slabs that all have an object in use, and rounds in the
+ * magazines of a CPU, whose chunks are in such slabs.
+ */
+static void
+leave_holes(void)
+{
+	unsigned nchunks;
+	void **all = os_map(NOBJECTS * sizeof(*all));
+
+	cache = umem_cache_create(
+	    "holes", SIZE, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	nchunks = cache->slabs.layout.nchunks;
+	ck_assert_uint_gt(nchunks, 2);
+	for (size_t i = 0; i < NOBJECTS; i++) {
+		all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+		memset(all[i], 1, SIZE);
+	}
+	for (size_t i = 0; i < NOBJECTS; i++)
+		if (i % (nchunks - 1) != 0)
+			umem_cache_free(cache, all[i]);
+	ck_assert(worker_begin());
+	reclaim_depots(SIZE_MAX);
+	worker_end();
+	heap_purge(0, SIZE_MAX);
+	ck_assert_uint_eq(cache_depot_bytes(cache), 0);
+	ck_assert_uint_eq(heap_dirty(), 0);
+}
+
 /* Sets the limit so many bytes below the memory of now, and releases. */
 static bool
 release(size_t bytes)
@@ -99,7 +129,27 @@ START_TEST(each_level_is_released_after_the_one_that_is_cheaper)
 }
 END_TEST
 
-/* What no release can change is tried again when there is more. */
+START_TEST(pages_of_slabs_are_released_before_and_after_magazines)
+{
+	size_t holes, cpus;
+
+	stay_here();
+	leave_holes();
+	cpus = rounds_of_cpus();
+	ck_assert_uint_gt(cpus, 0);
+	/* Pages of slabs suffice. */
+	ck_assert(release(1 * MIB));
+	ck_assert_uint_ge(page_purge_bytes(), 1 * MIB);
+	ck_assert_uint_eq(rounds_of_cpus(), cpus);
+	/* The chunks of the magazines are in slabs afterwards. */
+	release(memory_now() - MIB / 4);
+	ck_assert_uint_eq(rounds_of_cpus(), 0);
+	holes = slab_total(&cache->slabs) - slab_used(&cache->slabs);
+	ck_assert_uint_eq(page_purge_bytes(), holes * SIZE);
+}
+END_TEST
+
+/* A release that brought nothing is tried again when there is more. */
 START_TEST(a_heap_that_stays_above_the_limit_is_left_alone)
 {
 	bool zeroed;
@@ -133,6 +183,8 @@ soft_limit_suite(void)
 
 	suite_add_tcase(s, c);
 	tcase_add_test(c, each_level_is_released_after_the_one_that_is_cheaper);
+	tcase_add_test(
+	    c, pages_of_slabs_are_released_before_and_after_magazines);
 	tcase_add_test(c, a_heap_that_stays_above_the_limit_is_left_alone);
 	return s;
 }

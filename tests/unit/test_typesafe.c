@@ -489,7 +489,7 @@ START_TEST(a_second_free_into_a_retired_slab_is_found)
 	slab_retire(&store, 0);
 	twice[0] = chunks[n];
 	twice[1] = chunks[n + 1];
-	ck_assert_int_eq(slab_free_fault(&store, twice[0]), SLAB_FREE);
+	ck_assert_int_eq(slab_round_fault(&store, twice[0]), SLAB_FREE);
 	ck_assert_int_eq(slab_give(&store, twice, 1, &bad), SLAB_FREE);
 	ck_assert_ptr_eq(bad, twice[0]);
 	ck_assert_int_eq(slab_give(&store, twice, 2, &bad), SLAB_FREE);
@@ -522,7 +522,7 @@ START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 	batch = slab_retire(&store, 2);
 	check();
 	for (unsigned i = 0; i < NSLABS; i++)
-		ck_assert_int_eq(slab_free_fault(&store, p[i]), SLAB_FREE);
+		ck_assert_int_eq(slab_round_fault(&store, p[i]), SLAB_FREE);
 	ck_assert_uint_eq(
 	    vmem_size(ids, VMEM_ALLOC), NSLABS * store.layout.slab_bytes);
 	slab_end_retired(&store, batch);
@@ -530,7 +530,7 @@ START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 	ck_assert_uint_eq(
 	    vmem_size(ids, VMEM_ALLOC), 2 * store.layout.slab_bytes);
 	for (unsigned i = 0; i < NSLABS; i++)
-		nfound += slab_free_fault(&store, p[i]) == SLAB_FREE;
+		nfound += slab_round_fault(&store, p[i]) == SLAB_FREE;
 	ck_assert_uint_eq(nfound, 2);
 	ck_assert_uint_eq(store.nslabs, 2);
 	ck_assert(slab_store_end(&store));

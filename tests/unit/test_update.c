@@ -197,14 +197,17 @@ START_TEST(a_trim_gives_all_to_the_kernel)
 	umem_cache_t *cache = create(destruct, NULL);
 	bool zeroed;
 	char *p = large_alloc(20 * MIB, HEAP_UNIT, &zeroed);
-	size_t dirty;
+	size_t dirty, trimmed;
 
 	use(cache, MOST);
 	memset(p, 1, 20 * MIB);
 	large_free(p, 20 * MIB);
 	dirty = heap_dirty();
 	ck_assert_uint_ge(dirty, 20 * MIB);
-	ck_assert_uint_ge(update_trim(), dirty);
+	trimmed = update_trim();
+	ck_assert_uint_ge(trimmed, dirty);
+	/* The slabs of the objects, and little else. */
+	ck_assert_uint_lt(trimmed, dirty + 20 * MIB);
 	ck_assert_uint_eq(heap_dirty(), 0);
 	ck_assert_uint_eq(nunmade, nmade);
 	ck_assert_uint_eq(update_trim(), 0);
@@ -585,6 +588,32 @@ START_TEST(memory_freed_while_the_thread_sleeps_goes_back)
 }
 END_TEST
 
+static char *freed_at_creation; /* 20 MiB */
+
+/* The upkeep thread falls asleep before its creator notes that it exists. */
+static void
+free_when_asleep(void)
+{
+	for (int i = 0; i < 2000 && get(&nasleep) < 2; i++)
+		nap(10);
+	heap_free(freed_at_creation, 20 * MIB);
+	update_poll();
+}
+
+START_TEST(memory_freed_before_the_thread_is_known_goes_back)
+{
+	freed_at_creation = dirty_span();
+	update_interval_ns = (uint64_t)1000000 * MSEC;
+	update_poll();
+	update_interval_ns = 5 * MSEC;
+	not_upkeep = pthread_self();
+	hook_os_futex_wait = watch_rest;
+	hook_pthread_created = free_when_asleep;
+	if (start_thread())
+		until_all_is_purged();
+}
+END_TEST
+
 START_TEST(the_thread_sleeps_and_is_woken)
 {
 	umem_cache_t *cache = create(destruct, NULL);
@@ -704,6 +733,67 @@ START_TEST(a_program_with_one_thread_is_alone)
 		nap(5);
 	}
 	ck_assert_uint_eq(get(&nunmade), get(&nmade));
+}
+END_TEST
+
+static pthread_key_t at_end;
+static uint32_t ends, may_end; /* [a] */
+
+/* The upkeep thread has ended its stay, and exists until may_end. */
+static void
+end_late(void *unused)
+{
+	(void)unused;
+	__atomic_store_n(&ends, 1, __ATOMIC_RELEASE);
+	while (get(&may_end) == 0)
+		nap(1);
+}
+
+/* A thread that another one has canceled, and that creates a third one. */
+static void *
+offer_canceled(void *unused)
+{
+	pthread_cancel(pthread_self());
+	update_thread_begins();
+	update_thread_offer(/* created */ true);
+	return unused;
+}
+
+static void
+choose_end(const uint32_t *word)
+{
+	(void)word;
+	if (!pthread_equal(pthread_self(), not_upkeep))
+		pthread_setspecific(at_end, &at_end);
+}
+
+/* The upkeep thread stays, because a large block is free. */
+START_TEST(a_canceled_thread_that_joins_the_thread_goes_on)
+{
+	pthread_t canceled;
+	void *result = NULL;
+
+	update_interval_ns = MSEC;
+	not_upkeep = pthread_self();
+	pthread_key_create(&at_end, end_late);
+	hook_os_futex_wait = choose_end;
+	if (!start_thread())
+		return;
+	update_thread_wanted = THREAD_AUTO;
+	update_thread_begins();
+	heap_free(dirty_span(), 20 * MIB);
+	update_thread_ends();
+	wait_for(&ends);
+	hook_os_futex_wait = NULL;
+	ck_assert(!update_has_thread());
+	pthread_create(&canceled, NULL, offer_canceled, &result);
+	nap(100);
+	__atomic_store_n(&may_end, 1, __ATOMIC_RELEASE);
+	pthread_join(canceled, &result);
+	ck_assert_ptr_eq(result, &result);
+	ck_assert(update_has_thread());
+	update_thread_ends();
+	ck_assert(!update_has_thread());
 }
 END_TEST
 
@@ -868,10 +958,12 @@ update_suite(void)
 	tcase_add_test(
 	    tc, memory_freed_while_the_thread_falls_asleep_goes_back);
 	tcase_add_test(tc, memory_freed_while_the_thread_sleeps_goes_back);
+	tcase_add_test(tc, memory_freed_before_the_thread_is_known_goes_back);
 	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
 	tcase_add_loop_test(
 	    tc, a_request_without_memory_has_the_thread_run_callbacks, 0, 2);
 	tcase_add_test(tc, a_program_with_one_thread_is_alone);
+	tcase_add_test(tc, a_canceled_thread_that_joins_the_thread_goes_on);
 	tcase_add_test(tc, who_ends_the_thread_waits_for_no_callback);
 #ifndef __SANITIZE_THREAD__
 	tcase_add_test(tc, the_thread_ends_in_a_child_that_a_callback_forks);

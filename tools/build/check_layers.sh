@@ -65,6 +65,7 @@ for file in $everything; do
 		may="$shared|tools/inspect/(base|target|symbols|model|sites|report)" ;;
 	tools/*) may="$shared|tools/inspect/[a-z]+" ;;
 	tests/programs/inspect/*) may='tools/inspect/[a-z]+|tests/programs' ;;
+	tests/fuzz/*) may='tools/inspect/[a-z]+|umem(/[a-z]+)?|vmem|tests/[a-z]+' ;;
 	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*' ;;
 	esac
 	# Programs of the tests may use headers as installed.
@@ -97,13 +98,13 @@ only 'SYS_[a-z]|__NR_|syscall6[[:space:]]*\(' \
     vmem/os.c vmem/syscall_x86_64.h vmem/syscall_aarch64.h \
     vmem/syscall_generic.h
 
-# Two files define the names of the C library.
+# Two files define names of the C library; malloc_stats_print() is jemalloc's.
 names='malloc|calloc|realloc|free|cfree|memalign|aligned_alloc|posix_memalign'
 names="$names|valloc|pvalloc|reallocarray|malloc_[a-z_]+|mallopt|mallinfo2?"
 names="$names|free_sized|free_aligned_sized|__libc_[a-z]+"
 only "^(public[[:space:]].*[ *])?($names)[[:space:]]*\\(" \
     'only malloc.c and mallinfo.c define names of the C library' \
-    umem/malloc/malloc.c umem/stats/mallinfo.c
+    umem/malloc/malloc.c umem/stats/mallinfo.c umem/mallctl.c
 # And nothing may call them: the library runs on its own memory.  Only functions
 # of a program with an allocator of its own are made of that (replaced.h).
 only "(^|[^_.>[:alnum:]])(malloc|calloc|realloc|strdup|asprintf)[[:space:]]*\\(" \

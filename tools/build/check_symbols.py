@@ -29,7 +29,7 @@ BELOW['umem'] = BELOW['umem/rcu'] + ['umem/rcu']
 
 # The tables, of which each is declared in the folder that calls by it.
 TABLES = {'panic_hooks', 'ready_start', 'cache_debugger', 'cache_upkeep',
-          'cache_deferral', 'quantum_hooks', 'update_threads',
+          'cache_deferral', 'cache_sampler', 'quantum_hooks', 'update_threads',
           'stack_landmarks', 'sample_engine'}
 
 # The library defines these names of libc, and its files mean libc's.

@@ -6,13 +6,17 @@
 # The sets are
 #
 #	build	make, make install
-#	test	make test, make lint
+#	test	make test
+#	lint	make lint
 #	matrix	make matrix, .ci/run
 #	demo	make demo
 #	bench	make bench, make bench-scale, make peers
 #	stress	make stress
 #	fresh	make fresh
 #	models	make models
+#	fuzz	make fuzz
+#	soak	make soak
+#	coverage	make coverage, make mutants
 #	vm	make test-vm
 #	all	every set
 #
@@ -26,23 +30,29 @@ set -eu
 build='gcc libc6-dev make binutils libdw-dev libiberty-dev liburcu-dev valgrind
 	systemtap-sdt-dev'
 test="$build g++ pkg-config check gdb python3 python3-venv perl procps file zsh
-	gcc-aarch64-linux-gnu libc6-dev-arm64-cross mandoc shellcheck clang-tidy
-	git sqlite3 redis-server redis-tools nginx lua5.4 abigail-tools"
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross mandoc git sqlite3
+	redis-server redis-tools nginx lua5.4 abigail-tools"
+# Debian 12 and 13 have this version of clang-tidy.
+lint="$build check python3 python3-venv mandoc shellcheck clang-tidy-19 cppcheck"
 demo="$build time python3 redis-server redis-tools"
 bench="$demo g++ libboost-dev sqlite3 libjemalloc2 libmimalloc2.0
 	libtcmalloc-minimal4 libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
 models="$build python3 spin"
+fuzz="$build clang libclang-rt-dev python3"
+soak="$build gdb python3"
+coverage="$test clang llvm libclang-rt-dev"
 vm="$build pkg-config gcc-aarch64-linux-gnu cpio"
-matrix="$test clang libclang-rt-dev lld mold musl-tools qemu-user-static"
+matrix="$test $lint clang libclang-rt-dev lld mold musl-tools qemu-user-static"
 stress="$matrix $fresh debhelper dpkg-dev lintian rpm rpmlint nodejs
 	default-jdk-headless postgresql libucx-dev php-cli php-bcmath php-bz2
 	php-curl php-gd php-gmp php-intl php-mbstring php-mysql php-readline
-	php-soap php-sqlite3 php-xml php-zip"
+	php-soap php-sqlite3 php-xml php-zip redis-server gunicorn python3-dev
+	curl"
 
 usage() {
 	echo "usage: tools/build/install_packages.sh" \
-	    "[build|test|demo|bench|matrix|stress|fresh|models|vm|all]..." >&2
+	    "[build|test|lint|demo|bench|matrix|stress|fresh|models|fuzz|soak|coverage|vm|all]..." >&2
 	exit 2
 }
 
@@ -52,14 +62,18 @@ for set in "$@"; do
 	case $set in
 	build) wanted="$wanted $build" ;;
 	test) wanted="$wanted $test" ;;
+	lint) wanted="$wanted $lint" ;;
 	demo) wanted="$wanted $demo" ;;
 	bench) wanted="$wanted $bench" ;;
 	stress) wanted="$wanted $stress" ;;
 	fresh) wanted="$wanted $fresh" ;;
 	models) wanted="$wanted $models" ;;
+	fuzz) wanted="$wanted $fuzz" ;;
+	soak) wanted="$wanted $soak" ;;
+	coverage) wanted="$wanted $coverage" ;;
 	vm) wanted="$wanted $vm" ;;
 	matrix) wanted="$wanted $matrix" ;;
-	all) wanted="$wanted $bench $stress $models $vm" ;;
+	all) wanted="$wanted $bench $stress $models $fuzz $soak $coverage $vm" ;;
 	*) usage ;;
 	esac
 done

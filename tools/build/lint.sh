@@ -1,6 +1,6 @@
 #!/bin/bash
-# lint.sh - checks layers, symbols, style, size, format, products of 32 bits,
-# man pages and scripts
+# lint.sh - checks layers, symbols, style, size, format, man pages, scripts, and
+# the code by clang-tidy, by gcc's analyser and by cppcheck
 #
 #	tools/build/lint.sh BUILD	BUILD has the objects, and may keep
 #					clang-format
@@ -10,6 +10,8 @@
 set -u
 
 FORMAT_VERSION=18.1.8
+# With assertions, which are facts for the analysers.
+FLAGS="-std=gnu11 -I. -Iumem -I$1/obj -D_GNU_SOURCE -DUMEM_DEBUG"
 venv=$1/lint
 failed=()
 
@@ -37,21 +39,61 @@ find_clang_format() {
 		>"$venv/log" 2>&1
 }
 
-# A product of two counts of 32 bits wraps before it becomes a size of 64 bits.
-check_products() {
-	local files output
+# each N FILES... - runs the command in $command with N files at a time, on all
+# CPUs
+each() {
+	printf '%s\n' "${@:2}" | xargs -P "$(nproc)" -n "$1" "${command[@]}"
+}
 
-	mapfile -t files < <(find vmem magazine umem tools/inspect -name '*.c')
-	output=$(clang-tidy --quiet --header-filter=. --warnings-as-errors='*' \
-	    --checks=-*,bugprone-implicit-widening-of-multiplication-result \
-	    "${files[@]}" -- -std=gnu11 -I. -Iumem -D_GNU_SOURCE \
-	    -DUMEM_DEBUG 2>&1) && return
-	grep -v " generated\.$" <<<"$output"
-	return 1
+# The checks of .clang-tidy, those of clang-analyzer only with DEEP=1, and
+# conversions that may lose bits: a size is no longer one when a variable of 32
+# bits has it.
+check_tidy() {
+	local checks=${DEEP:+--quiet}
+	# shellcheck disable=SC2016 # for the inner shell
+	local -a command=(sh -c 'output=$(clang-tidy-19 --quiet \
+	    '"${checks:---checks=-clang-analyzer-*}"' "$@" -- '"$FLAGS"' \
+	    -Wconversion -Wno-sign-conversion -Wno-string-conversion 2>&1) ||
+	    { grep -v " generated\.$" <<END
+$output
+END
+	    exit 1; }' sh)
+
+	each 8 "$@"
+}
+
+# The library defines malloc(): in its sources gcc takes each block that
+# realloc() returns for a leak.
+check_analyzer() {
+	local -a command=(gcc -O2 -fanalyzer -Werror -Wno-analyzer-malloc-leak
+		-S -o /dev/null)
+
+	# shellcheck disable=SC2206 # a list
+	command+=($FLAGS)
+	each 1 "$@"
+}
+
+# cppcheck goes on behind functions that do not return.  clang-tidy and gcc,
+# which know these functions, look for the errors that are suppressed here.
+check_cppcheck() {
+	local id
+	# shellcheck disable=SC2054 # commas of one argument
+	local -a command=(cppcheck -q -j "$(nproc)" --language=c --std=c11
+		--enable=warning,performance,portability --error-exitcode=1
+		--inline-suppr '-D__attribute__(x)=' -D__x86_64__)
+
+	for id in nullPointer nullPointerArithmetic nullPointerRedundantCheck \
+	    nullPointerArithmeticRedundantCheck va_end_missing; do
+		command+=(--suppress="$id")
+	done
+	# shellcheck disable=SC2206 # a list
+	command+=(${FLAGS#* })
+	"${command[@]}" "$@"
 }
 
 mapfile -t sources < <(find vmem magazine umem tests tools -name '*.[ch]' -o \
     -name '*.hpp')
+mapfile -t code < <(find vmem magazine umem tools/inspect -name '*.c')
 mapfile -t scripts < <(find tools tests -name '*.sh' -o -name '*.bash'
     echo .ci/run)
 mapfile -t pages < <(find man -name '*.[1-9]')
@@ -69,7 +111,9 @@ else
 	echo "lint: format skipped: no clang-format $FORMAT_VERSION, and PyPI" \
 	    "cannot be reached"
 fi
-check products check_products
+check tidy check_tidy "${code[@]}"
+check analyzer check_analyzer "${code[@]}"
+check cppcheck check_cppcheck "${code[@]}"
 check pages mandoc -T lint -W warning "${pages[@]}"
 check scripts shellcheck "${scripts[@]}"
 

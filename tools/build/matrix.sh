@@ -4,7 +4,7 @@
 #	tools/build/matrix.sh [ROW...]
 #
 # Runs the rows below, or those that are named, in the tree's root; with SHORT=1
-# and no name, all but links and zig:
+# and no name, all but links, zig and analysis:
 #
 #	lint		make lint, counted as one test
 #	release		all tests, as `make test`
@@ -29,6 +29,7 @@
 #	links		some tests of builds by other linkers and in other modes
 #			of the compilers, and a program that links
 #			libumem_malloc.a in each of them; see links.sh
+#	fuzz		the fuzzers of tests/fuzz, with the inputs of the tree
 #	musl		the unit tests, and the programs in FOLDERS, limits,
 #			process and start, of a build by musl-gcc and the
 #			functions of APKBUILD; without Debian's sources (see
@@ -38,6 +39,7 @@
 #	warnings	a build without tests by gcc 14 and clang 19, which may
 #			warn of nothing, like the row "release" by this
 #			machine's compiler; see warnings.sh
+#	analysis	make lint with clang-analyzer, which takes minutes
 #	aarch64		the unit tests of aarch64, in QEMU's user mode
 #
 # Prints the output of each row, then one line for each row and the sums as
@@ -46,8 +48,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-ROWS='lint release undefined debug address thread clang lto musl warnings aarch64'
-LONG='links zig'
+ROWS='lint release undefined debug address thread clang lto fuzz musl warnings aarch64'
+LONG='links zig analysis'
 FOLDERS='cxx malloc objects rcu threads'
 passed=0 failed=0 skipped=0 status=0
 table=
@@ -56,6 +58,7 @@ trap 'rm -f "$output"' EXIT
 
 run_row() {
 	case $1 in
+	analysis) DEEP=1 make lint && echo '1 passed, 0 failed' ;;
 	lint) make lint && echo '1 passed, 0 failed' ;;
 	release) make CFLAGS='-O2 -g -Werror' test ;;
 	undefined) make SAN=undefined DEBUG=1 test ;;
@@ -64,6 +67,7 @@ run_row() {
 	clang) make CC=clang CXX=clang++ CFLAGS='-O2 -g -Werror' \
 	    FOLDERS="$FOLDERS" TESTS='unit programs' test ;;
 	lto) make B=build-lto CFLAGS='-O2 -g -flto=auto' all unit-test ;;
+	fuzz) make TIME=0 fuzz && echo '1 passed, 0 failed' ;;
 	links) tools/build/links.sh build/links ;;
 	musl)
 		tools/build/musl_libraries.sh build-musl/outside
@@ -84,6 +88,7 @@ missing() {
 
 	case $1 in
 	clang) tools=(clang clang++) ;;
+	fuzz) tools=(clang) ;;
 	musl) tools=(musl-gcc) ;;
 	aarch64) tools=(aarch64-linux-gnu-gcc qemu-aarch64-static) ;;
 	esac

@@ -34,7 +34,7 @@ QEMU_RELEASE=forky
 LIMIT=${LIMIT:-600}
 
 SUITES='cpu rseq magazine shards depot fork grace typesafe sample snapshot'
-PROGRAMS='vfork clone fork_unstarted atfork_alloc refused_later cpus'
+PROGRAMS='vfork clone fork_unstarted atfork_alloc refused_later cpus nodes'
 SCRIPTS='real_perl real_sqlite'
 
 # Debian's packages of the emulator, of the programs in the virtual machine, and
@@ -182,6 +182,8 @@ disturbed() {
 nodes_job() {
 	local mode
 
+	count tests/run_tests.sh build programs -- nodes
+	check leaks leaks
 	mount -t cgroup2 group /sys/fs/cgroup &&
 	    echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control &&
 	    mkdir /sys/fs/cgroup/oracle

@@ -4,9 +4,10 @@
 #	tools/build/warnings.sh FOLDER
 #
 # gcc 14 and clang 19, of Debian trixie, compile the libraries, the command and
-# the unit tests with -Werror.  FOLDER keeps the unpacked packages and the build
-# folders.  The last line is "N passed, N failed"; exit 77 means that the
-# packages cannot be had, or that this machine allows no chroot.
+# the unit tests with -Werror and the warnings of _FORTIFY_SOURCE.  FOLDER keeps
+# the unpacked packages and the build folders.  The last line is "N passed, N
+# failed"; exit 77 means that the packages cannot be had, or that this machine
+# allows no chroot.
 set -uo pipefail
 
 RELEASE=trixie
@@ -33,13 +34,15 @@ if ! root root $RELEASE "$(dpkg --print-architecture)" $PACKAGES \
 fi
 mkdir -p "$folder/root"/{umem,tmp,dev}
 : >"$folder/root/dev/null"
+# Files that the tree has no more would be built, too.
+rm -rf "$folder/root/umem"/{magazine,umem,vmem,tests,tools}
 (cd "$tree" && tar -c Makefile magazine umem vmem tests/unit tests/*.h \
     tests/programs tools) | tar -x -C "$folder/root/umem" || exit
 passed=0 failed=0
 for compiler in gcc-14 clang-19; do
 	if "${inside[@]}" "cd /umem && make -s -j${JOBS:-$(nproc)} \
-	    B=build-$compiler CC=$compiler CFLAGS='-O2 -g -Werror' \
-	    all build-$compiler/unit"; then
+	    B=build-$compiler CC=$compiler \
+	    CFLAGS='-O2 -g -D_FORTIFY_SOURCE=3 -Werror' all build-$compiler/unit"; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1))

@@ -36,7 +36,7 @@ _umem_takes_value() {
 
 # _umem_processes UMEM - the processes that run on umem
 _umem_processes() {
-	"$1" ps 2>/dev/null | awk '$1 != "PID" { print $1 }'
+	"$1" ps 2>/dev/null | awk '$1 + 0 { print $1 }'
 }
 
 _umem() {

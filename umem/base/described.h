@@ -9,15 +9,12 @@
 	V(UMEM_STATE, umem_state)                                              \
 	C(UMEM_READY)
 
-/* page_map.c */
-#define DESCRIBED_PAGE_MAP(M, V, C, B)                                         \
+/* umem/describe.c */
+#define DESCRIBED_BASE(M, V, C, B)                                             \
 	V(PAGE_MAP, page_map)                                                  \
 	M(MAP_ENTRY, page_map, page_map, entry)                                \
 	M(MAP_OWNER, page_map, page_map, owner)                                \
-	C(PAGE_MAP_SIZE_BITS)
-
-/* size_class.c */
-#define DESCRIBED_SIZE_CLASSES(M, V, C, B)                                     \
+	C(PAGE_MAP_SIZE_BITS)                                                  \
 	V(SIZE_CLASSES, size_classes)                                          \
 	M(CLASSES_N, size_classes, size_classes, n)                            \
 	M(CLASSES_BYTES, size_classes, size_classes, bytes)

@@ -1,5 +1,4 @@
 /* mode.c - how the process accesses its magazines, for the program */
-#include <errno.h>
 
 #include "magazine/cpu.h"
 #include "umem/base/ready.h"
@@ -13,10 +12,8 @@ umem_mode(struct umem_mode *out, size_t bytes)
 	    [RSEQ_LIBC] = UMEM_MODE_RSEQ_LIBC,
 	    [RSEQ_OWN] = UMEM_MODE_RSEQ_OWN};
 
-	if (out == NULL || bytes != sizeof(*out) || !umem_ready()) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (out == NULL || bytes != sizeof(*out) || !umem_ready())
+		return fail_int(EINVAL);
 	umem_assert((size_t)cpu_layer.rseq.owner < array_size(modes));
 	/* Locked mode always has a reason. */
 	umem_assert(cpu_layer.rseq.owner != RSEQ_NONE ||

@@ -9,10 +9,10 @@
  *	bits 0-31	phase: the distance from the start of a chunk to the
  *			start of the unit, minus the address of the unit, modulo
  *			2^32
- *	bits 32-63	the size class of the slab that contains the unit, or
- *			PAGE_MAP_LARGE for the first unit of a large block, or
- *			0; multiplied by the bytes of a header, the product that
- *			free() needs
+ *	bits 32-63	the number of the cache of the slab that contains the
+ *			unit (size_class.h), or PAGE_MAP_LARGE for the first
+ *			unit of a large block, or 0; multiplied by the bytes of
+ *			a header, the product that free() needs
  *
  *	The low 32 bits of (p + entry) are therefore the distance from the start
  *	of a chunk to p, without a mask for the offset in the unit.  That is a
@@ -48,26 +48,24 @@
  * Source of the test: Lemire, Kaser and Kurz, "Faster remainder by direct
  * computation", 2019.
  */
-#include "umem/base/described.h"
 #include "umem/base/page_map.h"
 #include "vmem/account.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
-#include "vmem/describe.h"
 
 /* Units that are committed at once in both tables: 256 MiB of heap. */
 #define STRIDE 4096
 
 struct page_map page_map;
 
-/* The heap has one more byte for each unit. */
-_Static_assert(sizeof(page_map.entry[0]) + sizeof(page_map.owner[0]) + 1 <=
+/* The heap has one byte for each unit, and one with several nodes. */
+_Static_assert(sizeof(page_map.entry[0]) + sizeof(page_map.owner[0]) + 2 <=
 		   HEAP_UNIT_TABLES,
     "as heap.h says");
 
-static struct lock commit_lock = LOCK_INITIALIZER(LOCK_HEAP);
+struct lock page_map_lock = LOCK_INITIALIZER(LOCK_HEAP);
 static uint8_t *committed; /* [a] one byte per STRIDE units */
 
 void
@@ -132,7 +130,7 @@ page_map_start(void)
 static bool
 stride_commit_locked(size_t i)
 {
-	lock_assert_held(&commit_lock);
+	lock_assert_held(&page_map_lock);
 
 	size_t entry_bytes = STRIDE * sizeof(page_map.entry[0]);
 	size_t owner_bytes = STRIDE * sizeof(page_map.owner[0]);
@@ -162,9 +160,9 @@ page_map_commit(void *span, size_t bytes)
 
 		if (likely(load_acquire(&committed[i])))
 			continue;
-		lock_take(&commit_lock);
+		lock_take(&page_map_lock);
 		done = stride_commit_locked(i);
-		lock_release(&commit_lock);
+		lock_release(&page_map_lock);
 		if (!done)
 			return false;
 	}
@@ -173,12 +171,12 @@ page_map_commit(void *span, size_t bytes)
 
 /* The entry of a unit that begins past bytes behind the start of a chunk. */
 static uint64_t
-entry_of(unsigned class, size_t unit, size_t past)
+entry_of(unsigned number, size_t unit, size_t past)
 {
 	uintptr_t at = page_map.base + (unit << HEAP_UNIT_SHIFT);
 
 	umem_assert(past <= HEAP_UNIT);
-	return (uint64_t) class * sizeof(struct cpu_hot) << 32 |
+	return (uint64_t)number * sizeof(struct cpu_hot) << 32 |
 	       (uint32_t)(past - at);
 }
 
@@ -187,13 +185,13 @@ entry_of(unsigned class, size_t unit, size_t past)
  * start of the unit.
  */
 static uint64_t
-entry_of_unit(size_t unit, size_t next, unsigned class, size_t chunk)
+entry_of_unit(size_t unit, size_t next, unsigned number, size_t chunk)
 {
 	size_t past = next == 0 ? 0 : chunk - next;
 
 	if (chunk >= HEAP_UNIT)
 		past = HEAP_UNIT - next;
-	return entry_of(class, unit, past);
+	return entry_of(number, unit, past);
 }
 
 /*
@@ -209,12 +207,13 @@ next_start(size_t next, size_t chunk)
 }
 
 void
-page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
+page_map_enter_slab(void *span, size_t bytes, unsigned number, size_t chunk,
     size_t first, void *slab)
 {
 	umem_assert((uintptr_t)span % HEAP_UNIT == 0 && bytes % HEAP_UNIT == 0);
 	/* The class after the last is that of blocks of zero bytes. */
-	umem_assert(class <= size_classes.n + 1 && first < bytes);
+	umem_assert(
+	    number % NODE_CLASSES <= size_classes.n + 1 && first < bytes);
 	umem_assert(((uintptr_t)slab & 1) == 0); /* 1: a large block */
 
 	size_t unit = page_map_unit(span);
@@ -225,9 +224,9 @@ page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
 		    page_map.owner[unit] == NULL && page_map.entry[unit] == 0);
 		store_release(&page_map.owner[unit], slab);
 		/* The entry of a unit that is not in use is 0. */
-		if (next < HEAP_UNIT && class != 0)
+		if (next < HEAP_UNIT && number != 0)
 			store_release(&page_map.entry[unit],
-			    entry_of_unit(unit, next, class, chunk));
+			    entry_of_unit(unit, next, number, chunk));
 		next = next_start(next, chunk);
 	}
 }
@@ -271,7 +270,8 @@ page_map_clear(void *span, size_t bytes)
 }
 
 bool
-page_map_check(const void *span, size_t bytes, unsigned class, const void *slab)
+page_map_check(
+    const void *span, size_t bytes, unsigned number, const void *slab)
 {
 	size_t unit = page_map_unit(span);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
@@ -280,22 +280,8 @@ page_map_check(const void *span, size_t bytes, unsigned class, const void *slab)
 		uint64_t entry = load_relaxed(&page_map.entry[unit + i]);
 
 		if (page_map.owner[unit + i] != slab ||
-		    (entry != 0 && page_map_class(entry) != class))
+		    (entry != 0 && page_map_number(entry) != number))
 			return false;
 	}
 	return true;
 }
-
-void
-page_map_lock_for_fork(void)
-{
-	lock_take_for_fork(&commit_lock);
-}
-
-void
-page_map_unlock_for_fork(void)
-{
-	lock_release_for_fork(&commit_lock);
-}
-
-DESCRIBE(DESCRIBED_PAGE_MAP);

@@ -7,9 +7,13 @@
 #include "magazine/cpu_layout.h"
 #include "umem/base/size_class.h"
 #include "vmem/heap.h"
+#include "vmem/lock.h"
 
 /* The class stored for the first unit of a large block. */
-#define PAGE_MAP_LARGE 255u
+#define PAGE_MAP_LARGE (NODE_CLASSES - 1)
+
+_Static_assert(PAGE_MAP_LARGE == CPU_HEADER_CLOSED, "its frees are slow");
+_Static_assert(NODES *NODE_CLASSES <= CPU_HEADERS, "a header for each number");
 
 struct page_map {
 	uintptr_t base; /* start of the heap's reserved range */
@@ -24,7 +28,7 @@ struct page_map {
 	 * going; slab.c says how such a free is noticed.
 	 */
 	void **owner;
-	struct cpu_guard divisor[256]; /* by class */
+	struct cpu_guard divisor[NODE_CLASSES]; /* by class */
 };
 
 extern hidden struct page_map page_map;
@@ -46,12 +50,12 @@ void page_map_set_divisor(unsigned class, size_t chunk);
 bool page_map_commit(void *span, size_t bytes);
 
 /*
- * Enters a slab of chunks of a class, or of class 0 if malloc() does not use
- * its cache.  The first chunk is first bytes behind span.  The caller has
- * called page_map_commit() for the span.
+ * Enters a slab of chunks of the cache with this number (size_class.h), or of
+ * number 0 if malloc() does not use its cache.  The first chunk is first bytes
+ * behind span.  The caller has called page_map_commit() for the span.
  */
-void page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
-    size_t first, void *slab);
+void page_map_enter_slab(void *span, size_t bytes, unsigned number,
+    size_t chunk, size_t first, void *slab);
 
 /* Enters a large block that is not a sample. */
 void page_map_enter_large(void *block, size_t bytes);
@@ -67,14 +71,14 @@ void page_map_enter_sample(
 void page_map_clear(void *span, size_t bytes);
 
 /*
- * Do all units of the span lead to the slab, and to its class or to none?  The
+ * Do all units of the span lead to the slab, and to its number or to none?  The
  * caller ensures that the slab stays.
  */
 bool page_map_check(
-    const void *span, size_t bytes, unsigned class, const void *slab);
+    const void *span, size_t bytes, unsigned number, const void *slab);
 
-void page_map_lock_for_fork(void);
-void page_map_unlock_for_fork(void);
+/* Guards the commits of the tables; for the atfork handlers. */
+extern hidden struct lock page_map_lock;
 
 /*
  * The unit number of p, or a number of at least page_map.units if p is outside
@@ -153,9 +157,7 @@ page_map_sample_at(const void *p)
 						: page_map_sample_index(owner);
 }
 
-/*
- * The offset of the per-CPU header of an entry's class from header 0, in bytes.
- */
+/* The offset of the per-CPU header of an entry from header 0, in bytes. */
 static inline uintptr_t
 page_map_header_offset(uint64_t entry)
 {
@@ -163,10 +165,16 @@ page_map_header_offset(uint64_t entry)
 }
 
 static inline unsigned
-page_map_class(uint64_t entry)
+page_map_number(uint64_t entry)
 {
 	return (
 	    unsigned)(page_map_header_offset(entry) / sizeof(struct cpu_hot));
+}
+
+static inline unsigned
+page_map_class(uint64_t entry)
+{
+	return page_map_number(entry) % NODE_CLASSES;
 }
 
 /*

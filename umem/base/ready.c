@@ -65,8 +65,7 @@ bootstrap_alloc(size_t size, size_t align)
 	size_t at;
 
 	umem_assert(align != 0 && (align & (align - 1)) == 0);
-	if (align < 16)
-		align = 16;
+	align = size_max(align, 16);
 	do {
 		at = align_up(base + used + 16, align) - base;
 		if (size > BOOTSTRAP_BYTES || at > BOOTSTRAP_BYTES - size)

@@ -1,7 +1,5 @@
 /* size_class.c - the tables of size classes */
-#include "umem/base/described.h"
 #include "umem/base/size_class.h"
-#include "vmem/describe.h"
 #include "vmem/panic.h"
 
 struct size_classes size_classes;
@@ -41,5 +39,3 @@ size_class_start(void)
 		t->medium[i] = (uint8_t)c;
 	}
 }
-
-DESCRIBE(DESCRIBED_SIZE_CLASSES);

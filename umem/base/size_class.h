@@ -9,15 +9,22 @@
  * Two tables map a size to its class: small up to SIZE_SMALL, in units of 8
  * bytes, and medium above, in steps of 8 KiB, of which the larger chunk sizes
  * are multiples.
+ *
+ * Each memory node has a cache of each class.  The cache of class c on node n
+ * has the number n * NODE_CLASSES + c.  It is the number of the cache's per-CPU
+ * header, too, and so in the entries of the page map.
  */
 #ifndef UMEM_SIZE_CLASS_H
 #define UMEM_SIZE_CLASS_H
 
-#include "vmem/base.h"
+#include "vmem/node.h"
 
 #define SIZE_SMALL     (32 * KIB)
 #define SIZE_CLASS_MAX (8 * MIB)
 #define SIZE_CLASSES   106 /* including class 0 */
+
+/* The numbers of a node: of its classes, and PAGE_MAP_LARGE. */
+#define NODE_CLASSES 128u
 
 /* Chunk sizes above SIZE_SMALL are multiples of a step. */
 #define SIZE_STEP_SHIFT 13
@@ -48,6 +55,13 @@ static inline unsigned
 size_class_medium(size_t size)
 {
 	return size_classes.medium[(size - 1) >> SIZE_STEP_SHIFT];
+}
+
+/* The number of a class's cache on the node of the calling thread. */
+static inline unsigned
+class_number(unsigned class)
+{
+	return node_now() * NODE_CLASSES + class;
 }
 
 /* The class of a size; 0 if the size is above the largest class. */

@@ -35,7 +35,6 @@
  *
  * Source: Bonwick 1994 section 3, Bonwick and Adams 2001 section 3.
  */
-#include "umem/cache/described.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/checker.h"
@@ -45,7 +44,6 @@
 #include "vmem/panic.h"
 #include "vmem/probe.h"
 #include "magazine/target.h"
-#include "vmem/describe.h"
 
 void
 cache_check_poison(struct umem_cache *cache, const char *function)
@@ -108,14 +106,13 @@ fill_magazine(struct umem_cache *cache, unsigned want)
 		if (mag == NULL)
 			return NULL;
 		rounds = mag->round;
-		if (want > mag->capacity)
-			want = mag->capacity;
+		want = (unsigned)size_min(want, mag->capacity);
 	}
 	n = cache->backend->take(cache, rounds, want);
 	probe_fire(umem, refill, &cache->mag, cache->name, want, n);
 	if (n != 0)
 		object = rounds[n - 1];
-	if (n > 1)
+	if (mag != NULL && n > 1)
 		mag->nrounds = n - 1;
 	else if (mag != NULL)
 		magazine_delete(mag);
@@ -199,32 +196,25 @@ cache_choose_fast(struct umem_cache *cache)
 	store_relaxed(&cache->fast_at, closed ? 0 : cache_header_at(cache));
 }
 
-void *
-cache_alloc_by_section(struct umem_cache *cache, unsigned *work)
-{
-	void *object;
-
-	if (cpu_layer.rseq.owner == RSEQ_NONE ||
-	    rseq_pop(&cpu_layer.place, cache_header_at(cache), &object) !=
-		RSEQ_OK)
-		object = cache_alloc_missed(cache, work);
-	return object;
-}
-
 /*
  * Has the fast path tried the section on a header other than the cache's own?
+ * Then the slow path tries it, if there are sections.
  */
 static inline bool
 is_closed(const struct umem_cache *cache)
 {
-	return cache_fast_at(cache) != cache_header_at(cache);
+	return unlikely(cache_fast_at(cache) != cache_header_at(cache)) &&
+	       cpu_layer.rseq.owner != RSEQ_NONE;
 }
 
 void *
 cache_alloc_slow(struct umem_cache *cache, unsigned *work)
 {
-	if (unlikely(is_closed(cache)))
-		return cache_alloc_by_section(cache, work);
+	void *object;
+
+	if (is_closed(cache) && rseq_pop(&cpu_layer.place,
+				    cache_header_at(cache), &object) == RSEQ_OK)
+		return object;
 	return cache_alloc_missed(cache, work);
 }
 
@@ -368,22 +358,12 @@ cache_free_missed(struct umem_cache *cache, void *object, const char *function,
 }
 
 bool
-cache_free_by_section(struct umem_cache *cache, void *object,
-    const char *function, unsigned *work)
-{
-	if (cpu_layer.rseq.owner != RSEQ_NONE &&
-	    rseq_push(&cpu_layer.place, cache_header_at(cache), object) ==
-		RSEQ_OK)
-		return true;
-	return cache_free_missed(cache, object, function, work);
-}
-
-bool
 cache_free_slow(struct umem_cache *cache, void *object, const char *function,
     unsigned *work)
 {
-	if (unlikely(is_closed(cache)))
-		return cache_free_by_section(cache, object, function, work);
+	if (is_closed(cache) && rseq_push(&cpu_layer.place,
+				    cache_header_at(cache), object) == RSEQ_OK)
+		return true;
 	return cache_free_missed(cache, object, function, work);
 }
 
@@ -539,7 +519,7 @@ cache_purge_idle(struct umem_cache *cache, unsigned age, size_t *limit)
 	if (cache->nidle_updates < age)
 		return true;
 	purged = page_purge(&cache->slabs, *limit);
-	*limit = purged < *limit ? *limit - purged : 0;
+	*limit = difference_or_zero(*limit, purged);
 	return purged != 0;
 }
 
@@ -595,5 +575,3 @@ cache_flush_depot(struct umem_cache *cache)
 	slab_reap(&cache->slabs, 0);
 	return bytes;
 }
-
-DESCRIBE(DESCRIBED_CACHES);

@@ -86,7 +86,7 @@ struct umem_cache {
 	/* [a] The fast paths are closed because objects may be samples. */
 	bool is_sampled;
 	uint32_t nsamples; /* [a] objects that are samples; no slab has them */
-	unsigned class;    /* [I] size class; 0: none */
+	unsigned class;    /* [I] number in class_cache; 0: none */
 	unsigned flags;    /* [I] UMC_* */
 	unsigned debug;    /* [I] UMF_*; see debug.h */
 	bool calls_out;    /* [I] releasing a slab calls the program */
@@ -147,29 +147,29 @@ extern hidden size_t cache_nothers;
 extern hidden bool cache_use_magazines;
 
 /*
- * The cache of each size class; 0 is unused.  NULL: no object of the class has
- * been requested yet.  Each cache has the header with the number of its class.
+ * The caches of the size classes by their numbers (size_class.h); 0 is unused.
+ * NULL: no object has been requested yet.
  */
 extern hidden struct umem_cache
-    *class_cache[SIZE_CLASSES + 1]; /* [a] set once */
+    *class_cache[NODES * NODE_CLASSES]; /* [a] set once */
 
-/* Creates the cache of a class.  Returns NULL if there is no memory. */
-struct umem_cache *class_cache_make(unsigned class);
+/* Creates the cache with a number.  Returns NULL if there is no memory. */
+struct umem_cache *class_cache_make(unsigned number);
 
 static inline struct umem_cache *
-class_cache_if_made(unsigned class)
+class_cache_if_made(unsigned number)
 {
 	/* Acquire; pairs with the release in class_cache_make(). */
-	return load_acquire(&class_cache[class]);
+	return load_acquire(&class_cache[number]);
 }
 
-/* Returns the cache of a class, or NULL if there is no memory for it. */
+/* Returns the cache with a number, or NULL if there is no memory for it. */
 static inline struct umem_cache *
-class_cache_of(unsigned class)
+class_cache_of(unsigned number)
 {
-	struct umem_cache *cache = class_cache_if_made(class);
+	struct umem_cache *cache = class_cache_if_made(number);
 
-	return likely(cache != NULL) ? cache : class_cache_make(class);
+	return likely(cache != NULL) ? cache : class_cache_make(number);
 }
 
 /*
@@ -283,14 +283,6 @@ void *cache_alloc_slow(struct umem_cache *cache, unsigned *work);
  * May add flags to *work: WORK_POLL, WORK_TICKED.
  */
 bool cache_free_slow(struct umem_cache *cache, void *object,
-    const char *function, unsigned *work);
-
-/*
- * Allocate and free like cache_alloc_slow() and cache_free_slow(), for callers
- * that have not tried the section: these functions try it first.
- */
-void *cache_alloc_by_section(struct umem_cache *cache, unsigned *work);
-bool cache_free_by_section(struct umem_cache *cache, void *object,
     const char *function, unsigned *work);
 
 /* Aborts if the cache was destroyed while objects were in use. */

@@ -43,7 +43,7 @@ struct list cache_destroyed_list = {
     &cache_destroyed_list, &cache_destroyed_list};
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
-struct umem_cache *class_cache[SIZE_CLASSES + 1];
+struct umem_cache *class_cache[NODES * NODE_CLASSES];
 size_t cache_nothers;
 
 static_assert(
@@ -162,7 +162,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 		return false;
 	if (cache->class != 0)
 		magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
-		    page_map.divisor[cache->class]);
+		    page_map.divisor[cache->class % NODE_CLASSES]);
 	cache_choose_fast(cache);
 	return true;
 }
@@ -293,11 +293,12 @@ cache_layout(const struct umem_cache *cache, struct slab_layout *layout,
 }
 
 static struct umem_cache *
-class_create_locked(unsigned class)
+class_create_locked(unsigned number)
 {
+	unsigned class = number % NODE_CLASSES, node = number / NODE_CLASSES;
 	size_t bytes = size_classes.bytes[class];
 	struct umem_cache template = {.backend = &slab_backend,
-	    .class = class,
+	    .class = number,
 	    .bufsize = bytes,
 	    .align = bytes < 16 ? 8 : 16};
 	struct slab_layout layout;
@@ -307,6 +308,10 @@ class_create_locked(unsigned class)
 	umem_assert(class != 0 && class <= size_classes.n);
 	message_text(&name, "umem_alloc_");
 	message_dec(&name, bytes);
+	if (node != 0) {
+		message_text(&name, "_n");
+		message_dec(&name, node);
+	}
 	name.text[name.n] = '\0';
 	cache_debugger.plan(&template, name.text, /* sourced */ false);
 	if (template.debug != 0 || checker_on)
@@ -319,16 +324,16 @@ class_create_locked(unsigned class)
 }
 
 struct umem_cache *
-class_cache_make(unsigned class)
+class_cache_make(unsigned number)
 {
 	struct umem_cache *cache;
 
 	lock_take(&cache_list_lock);
-	cache = class_cache[class];
+	cache = class_cache[number];
 	if (cache == NULL) {
-		cache = class_create_locked(class);
+		cache = class_create_locked(number);
 		/* Release: pairs with the acquire in class_cache_if_made(). */
-		store_release(&class_cache[class], cache);
+		store_release(&class_cache[number], cache);
 		umem_assert(cache_list_check_locked());
 	}
 	lock_release(&cache_list_lock);
@@ -389,12 +394,7 @@ arguments_are_right(const char *name, size_t size, size_t align, int cflags)
 	if (name == NULL || size == 0 || align == 0 ||
 	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0)
 		return false;
-	if ((cflags & UMC_NOHASH) != 0 && (cflags & UMC_NOTOUCH) != 0)
-		return false;
-	/*
-	 * Without a hash, a slab of libumem is a page that contains its header.
-	 */
-	return (cflags & UMC_NOHASH) == 0 || size <= os_page_size() - 64;
+	return (cflags & UMC_NOHASH) == 0 || (cflags & UMC_NOTOUCH) == 0;
 }
 
 public umem_cache_t *

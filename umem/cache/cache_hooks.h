@@ -36,6 +36,21 @@ struct cache_debugger {
 
 extern hidden const struct cache_debugger cache_debugger; /* of debug.c */
 
+struct sample;
+
+/* Samples of objects. */
+struct cache_sampler {
+	/*
+	 * Stores live samples of the cache, at most that many, and returns
+	 * their number.  It takes a lock, and so comes before a report.
+	 */
+	unsigned (*find)(const struct umem_cache *cache,
+	    const struct sample **found, unsigned most);
+	void (*report)(const struct sample *sample);
+};
+
+extern hidden const struct cache_sampler cache_sampler; /* sample_object.c */
+
 /* The periodic work on caches; update.h and update_thread.h describe it. */
 struct cache_upkeep {
 	void (*run)(unsigned work);

@@ -44,6 +44,7 @@
 #include "umem/cache/cache_check.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/cache/cache_walk.h"
+#include "umem/cache/import.h"
 #include "umem/cache/worker.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -101,7 +102,7 @@ is_other(const struct list *item)
 }
 
 static struct walk_state
-walk_begin_locked(enum cache_walk walk)
+walk_begin_locked(unsigned walk)
 {
 	struct walk_state state = {.position = &positions[walk],
 	    .class_at = &cache_list,
@@ -180,9 +181,9 @@ position_is_right(const struct list *position)
 {
 	if (position == NULL || position == &cache_list)
 		return true;
-	list_foreach (item, &cache_list)
-		if (item == position)
-			return is_other(item);
+	list_foreach (cache, &cache_list, struct umem_cache, link)
+		if (&cache->link == position)
+			return cache->class == 0;
 	return false;
 }
 
@@ -204,11 +205,8 @@ cache_list_check_locked(void)
 	lock_assert_held(&cache_list_lock);
 	if (!check_is_due(&ncalls, cache_nothers))
 		return true;
-	list_foreach (item, &cache_list) {
-		const struct umem_cache *cache =
-		    container_of(item, struct umem_cache, link);
-
-		if (item->next->prev != item)
+	list_foreach (cache, &cache_list, const struct umem_cache, link) {
+		if (cache->link.next->prev != &cache->link)
 			return false;
 		if (cache->class == 0)
 			nothers++;
@@ -311,7 +309,7 @@ cache_walk_sum(enum tally tally, size_t (*f)(struct umem_cache *))
 
 	lock_take(&cache_list_lock);
 	umem_assert(tally < TALLIES);
-	state = walk_begin_locked(WALK_TALLY + tally);
+	state = walk_begin_locked(WALK_TALLY + (unsigned)tally);
 	while ((cache = walk_next_locked(&state)) != NULL) {
 		size_t now = f(cache);
 
@@ -373,17 +371,31 @@ cache_walk_unlink(struct umem_cache *cache)
 	lock_release(&cache_list_lock);
 }
 
+/*
+ * In the child: no thread has a pin, waits for the limit, or has resources in
+ * transit.  Writes only where there was one, because other pages stay shared.
+ */
+static void
+cache_after_fork(struct umem_cache *cache)
+{
+	if (cache->npins != 0)
+		cache->npins = 0;
+	if (cache->limit.counts) {
+		list_init(&cache->limit.waiting);
+		cache->limit.nwaiting = 0;
+	}
+	if (cache->import != NULL) {
+		cache->import->ncalls = 0;
+		cache->import->nwaiting = 0;
+	}
+}
+
 void
 cache_walk_after_fork_locked(void)
 {
 	cache_nforks++;
-	list_foreach (item, &cache_list) {
-		struct umem_cache *cache =
-		    container_of(item, struct umem_cache, link);
-
-		if (cache->npins != 0)
-			cache->npins = 0;
-	}
+	list_foreach (cache, &cache_list, struct umem_cache, link)
+		cache_after_fork(cache);
 	worker_pin = NULL;
 	nunlinking = 0;
 	/* Ends the wait of a thread that forked in await_unpin_locked(). */

@@ -17,9 +17,9 @@ enum cache_walk {
 	WALK_GROWTH,
 	WALK_PURGE,
 	WALK_DEPOTS,
-	WALK_TALLY,
-	WALKS = WALK_TALLY + TALLIES
+	WALK_TALLY
 };
+#define WALKS (WALK_TALLY + (unsigned)TALLIES)
 
 /*
  * Walks over caches; the caller is the worker.  f is called without a lock, and
@@ -54,7 +54,10 @@ void cache_walk_unlink(struct umem_cache *cache);
 /* Number of forks that led to this process. */
 extern hidden uint32_t cache_nforks;
 
-/* In the child of fork(), with cache_list_lock held: no cache is pinned. */
+/*
+ * In the child of fork(), with cache_list_lock held: other threads, and so
+ * their pins and waits, do not exist.
+ */
 void cache_walk_after_fork_locked(void);
 
 #endif

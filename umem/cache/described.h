@@ -2,7 +2,7 @@
 #ifndef UMEM_CACHE_DESCRIBED_H
 #define UMEM_CACHE_DESCRIBED_H
 
-/* cache.c */
+/* umem/describe.c */
 #define DESCRIBED_CACHES(M, V, C, B)                                           \
 	V(CACHE_LIST, cache_list)                                              \
 	V(CACHE_DESTROYED_LIST, cache_destroyed_list)                          \
@@ -57,10 +57,7 @@
 	M(CACHE_FULL, cache, umem_cache, slabs.full)                           \
 	M(CACHE_EMPTY, cache, umem_cache, slabs.empty)                         \
 	M(CACHE_RETIRED, cache, umem_cache, slabs.retired)                     \
-	M(CACHE_NUSED, cache, umem_cache, slabs.nused)
-
-/* import.c */
-#define DESCRIBED_IMPORT(M, V, C, B)                                           \
+	M(CACHE_NUSED, cache, umem_cache, slabs.nused)                         \
 	B(IMPORT_BYTES, import, import)                                        \
 	M(CACHE_IMPORT, cache, umem_cache, import)                             \
 	M(IMPORT_POOL, import, import, arrays.pool)                            \

@@ -36,12 +36,12 @@
  *	magazines with the depot does not close the gate, but its thread owns
  *	its CPU's header meanwhile, and the drain waits until it owns the
  *	headers of all CPUs.  It takes the magazines of all headers and of the
- *	depot before it releases any header.  So what was idle before the drain
- *	is in the pool afterwards, and stays there while the gate is closed,
- *	because a refill would have to close it.  Resources are in transit
- *	while import() runs for more than one, and while release() runs.  A
- *	call in transit is counted in ncalls before it begins, and in nends
- *	after its resources are in the pool or released, before it leaves
+ *	depot before it releases any header.  So a resource that was idle
+ *	before the drain is in the pool afterwards, and stays there while the
+ *	gate is closed, because a refill would have to close it.  Resources are
+ *	in transit while import() runs for more than one, and while release()
+ *	runs.  A call in transit is counted in ncalls before it begins, and in
+ *	nends after its resources are in the pool or released, before it leaves
  *	ncalls.  The thread reads nends, imports, drains, and then reads ncalls
  *	and nends: if ncalls is 0 and nends unchanged, no call was in transit
  *	between the first and the last of these steps, so the request fails.
@@ -75,7 +75,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "umem/cache/described.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_check.h"
 #include "umem/cache/cache_hooks.h"
@@ -83,7 +82,6 @@
 #include "umem/cache/import.h"
 #include "umem/cache/misuse.h"
 #include "umem/base/ready.h"
-#include "vmem/describe.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -104,10 +102,8 @@ static void
 import_divide_idle(struct import *import, size_t max_idle)
 {
 	size_t ncpus = cpu_layer.nrun;
-	size_t rounds = max_idle / (ROUNDS_PART * ncpus);
+	size_t rounds = size_min(max_idle / (ROUNDS_PART * ncpus), ROUNDS_MAX);
 
-	if (rounds > ROUNDS_MAX)
-		rounds = ROUNDS_MAX;
 	import->pool_most = max_idle;
 	if (rounds < ROUNDS_MIN)
 		import->has_magazines = false;
@@ -190,7 +186,7 @@ arrays_exchange_locked(struct umem_cache *cache, struct import_arrays *arrays)
 	struct import_arrays old = import->arrays;
 
 	lock_assert_held(&cache->slabs.lock);
-	umem_assert(arrays->capacity > old.capacity);
+	umem_assert(arrays->pool != NULL && arrays->capacity > old.capacity);
 	if (import->npool != 0)
 		memcpy(arrays->pool, old.pool,
 		    import->npool * sizeof(*arrays->pool));
@@ -198,18 +194,6 @@ arrays_exchange_locked(struct umem_cache *cache, struct import_arrays *arrays)
 		pointer_set_move(&arrays->held, &old.held);
 	import->arrays = *arrays;
 	*arrays = old;
-}
-
-static void
-pool_lock(struct umem_cache *cache)
-{
-	slab_lock_counted(&cache->slabs);
-}
-
-static void
-pool_unlock(struct umem_cache *cache)
-{
-	lock_release(&cache->slabs.lock);
 }
 
 /* Relaxed stores: both are read without the lock, as hints. */
@@ -226,29 +210,22 @@ pool_counts_set_locked(struct umem_cache *cache, size_t npool, size_t nused)
 	umem_assert(import_check_locked(cache));
 }
 
-/* A racy estimate. */
-static size_t
-pool_size(const struct import *import)
-{
-	return load_relaxed(&import->npool);
-}
-
 /* Takes up to n resources from the pool; returns how many. */
 static unsigned
 pool_take(struct umem_cache *cache, void **resources, unsigned n)
 {
 	struct import *import = cache->import;
 
-	if (pool_size(import) == 0)
+	if (load_relaxed(&import->npool) == 0)
 		return 0;
-	pool_lock(cache);
+	slab_lock_counted(&cache->slabs);
 	if (n > import->npool)
 		n = (unsigned)import->npool;
 	memcpy(resources, import->arrays.pool + import->npool - n,
 	    n * sizeof(*resources));
 	pool_counts_set_locked(
 	    cache, import->npool - n, cache->slabs.nused + n);
-	pool_unlock(cache);
+	lock_release(&cache->slabs.lock);
 	return n;
 }
 
@@ -276,7 +253,7 @@ pool_reserve(struct umem_cache *cache, unsigned n)
 	for (;;) {
 		size_t want;
 
-		pool_lock(cache);
+		slab_lock_counted(&cache->slabs);
 		want = import->nowned + n;
 		if (want > import->arrays.capacity && want <= arrays.capacity)
 			arrays_exchange_locked(cache, &arrays);
@@ -284,7 +261,7 @@ pool_reserve(struct umem_cache *cache, unsigned n)
 		if (fits)
 			import->nowned = want;
 		umem_assert(import_check_locked(cache));
-		pool_unlock(cache);
+		lock_release(&cache->slabs.lock);
 		arrays_free(&arrays);
 		if (fits)
 			return true;
@@ -352,11 +329,11 @@ import_call(struct umem_cache *cache, void **resources, unsigned n)
 		errno = saved;
 	else if (errno == 0)
 		errno = ENOMEM;
-	pool_lock(cache);
+	slab_lock_counted(&cache->slabs);
 	umem_assert(import->nowned >= n);
 	import->nowned -= n - got;
 	pool_counts_set_locked(cache, import->npool, cache->slabs.nused + got);
-	pool_unlock(cache);
+	lock_release(&cache->slabs.lock);
 	/* As a constructor that refuses: no memory would change the answer. */
 	if (got == 0)
 		add_relaxed(&cache->nrefused, 1);
@@ -376,11 +353,9 @@ pool_release(struct umem_cache *cache, size_t n, size_t keep)
 		uint32_t began = transit_begin(import);
 		size_t most;
 
-		pool_lock(cache);
-		most = import->npool > keep ? import->npool - keep : 0;
-		if (most > n)
-			most = n;
-		got = most < BATCH ? (unsigned)most : BATCH;
+		slab_lock_counted(&cache->slabs);
+		most = size_min(difference_or_zero(import->npool, keep), n);
+		got = (unsigned)size_min(most, BATCH);
 		if (got != 0) /* there may be no array yet */
 			memcpy(batch, import->arrays.pool + import->npool - got,
 			    got * sizeof(batch[0]));
@@ -388,7 +363,7 @@ pool_release(struct umem_cache *cache, size_t n, size_t keep)
 		import->nowned -= got;
 		pool_counts_set_locked(
 		    cache, import->npool - got, cache->slabs.nused);
-		pool_unlock(cache);
+		lock_release(&cache->slabs.lock);
 		if (got != 0)
 			import->release(import->arg, batch, got);
 		transit_end(import, began);
@@ -401,12 +376,6 @@ static void
 import_gate_close(struct umem_cache *cache)
 {
 	lock_take(&cache->import->gate);
-}
-
-static void
-gate_release(struct umem_cache *cache)
-{
-	lock_release(&cache->import->gate);
 }
 
 /* Opens the gate, and releases idle resources beyond the limit. */
@@ -425,8 +394,8 @@ import_gate_open(struct umem_cache *cache)
 		mag->next = NULL;
 		cache_flush(cache, mag);
 	}
-	gate_release(cache);
-	if (unlikely(pool_size(import) > import->pool_most))
+	lock_release(&cache->import->gate);
+	if (unlikely(load_relaxed(&import->npool) > import->pool_most))
 		pool_release(cache, SIZE_MAX, import->pool_most);
 }
 
@@ -482,7 +451,7 @@ import_some(struct umem_cache *cache, unsigned n)
 	bool for_pool = n > 1;
 	uint32_t began = 0;
 
-	gate_release(cache);
+	lock_release(&cache->import->gate);
 	if (for_pool)
 		began = transit_begin(import);
 	n = import_call(cache, batch, n);
@@ -490,9 +459,9 @@ import_some(struct umem_cache *cache, unsigned n)
 	if (n != 0)
 		resource = batch[--n];
 	if (n != 0) {
-		pool_lock(cache);
+		slab_lock_counted(&cache->slabs);
 		pool_put_locked(cache, batch, n);
-		pool_unlock(cache);
+		lock_release(&cache->slabs.lock);
 	}
 	if (for_pool)
 		transit_end(import, began);
@@ -503,12 +472,10 @@ import_some(struct umem_cache *cache, unsigned n)
 static unsigned
 import_want(const struct import *import, unsigned want)
 {
-	size_t npool = pool_size(import);
 	size_t nfree =
-	    import->pool_most > npool ? import->pool_most - npool : 0;
+	    difference_or_zero(import->pool_most, load_relaxed(&import->npool));
 
-	if (want > BATCH)
-		want = BATCH;
+	want = (unsigned)size_min(want, BATCH);
 	return want <= nfree ? want : (unsigned)nfree + 1;
 }
 
@@ -535,7 +502,7 @@ import_or_idle(struct umem_cache *cache, unsigned want)
 		}
 		if (until_ns == 0)
 			until_ns = os_now_ns() + PROGRAM_WAIT_NS;
-		gate_release(cache);
+		lock_release(&cache->import->gate);
 		again = transit_ended(import, seen, until_ns);
 		import_gate_close(cache);
 		errno = error;
@@ -551,9 +518,9 @@ held_record(struct umem_cache *cache, void *resource)
 {
 	bool added;
 
-	pool_lock(cache);
+	slab_lock_counted(&cache->slabs);
 	added = pointer_set_add(&cache->import->arrays.held, resource);
-	pool_unlock(cache);
+	lock_release(&cache->slabs.lock);
 	if (!added)
 		panic(
 		    "import of '%s' delivered %p twice", cache->name, resource);
@@ -577,7 +544,7 @@ import_take_one(struct umem_cache *cache, unsigned want)
 static unsigned
 import_nready(struct umem_cache *cache, unsigned want)
 {
-	return pool_size(cache->import) != 0 ? want : 0;
+	return load_relaxed(&cache->import->npool) != 0 ? want : 0;
 }
 
 static unsigned
@@ -629,14 +596,14 @@ import_give(struct umem_cache *cache, void **resources, unsigned n,
 
 	if (n == 0)
 		return;
-	pool_lock(cache);
+	slab_lock_counted(&cache->slabs);
 	nfine = first_bad_locked(cache, resources, n, &fault);
 	if (likely(nfine == n))
 		pool_put_locked(cache, resources, n);
-	pool_unlock(cache);
+	lock_release(&cache->slabs.lock);
 	if (likely(nfine == n))
 		return;
-	gate_release(cache);
+	lock_release(&cache->import->gate);
 	misuse_slab(function, cache, resources[nfine], fault);
 }
 
@@ -644,8 +611,8 @@ static void
 import_reap(struct umem_cache *cache)
 {
 	/* Not if there are none: a thread in a shortage would try again. */
-	if (pool_size(cache->import) != 0)
-		pool_release(cache, pool_size(cache->import), 0);
+	if (load_relaxed(&cache->import->npool) != 0)
+		pool_release(cache, load_relaxed(&cache->import->npool), 0);
 }
 
 static bool
@@ -654,15 +621,15 @@ import_update(struct umem_cache *cache)
 	struct import *import = cache->import;
 	size_t nidle;
 
-	pool_lock(cache);
+	slab_lock_counted(&cache->slabs);
 	nidle = import->npool_low;
-	pool_unlock(cache);
+	lock_release(&cache->slabs.lock);
 	if (nidle != 0)
 		pool_release(cache, nidle, 0);
-	pool_lock(cache);
+	slab_lock_counted(&cache->slabs);
 	import->npool_low = import->npool;
-	pool_unlock(cache);
-	return pool_size(import) != 0;
+	lock_release(&cache->slabs.lock);
+	return load_relaxed(&import->npool) != 0;
 }
 
 static bool
@@ -736,14 +703,10 @@ umem_import_cache_create(const char *name, umem_import_t *import,
 	umem_cache_t *cache = NULL;
 
 	if (name == NULL || import == NULL || release == NULL ||
-	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (!umem_ready()) {
-		errno = EAGAIN;
-		return NULL;
-	}
+	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0)
+		return fail_null(EINVAL);
+	if (!umem_ready())
+		return fail_null(EAGAIN);
 	source = import_new(import, release, arg, max_idle,
 	    cache_use_magazines && (flags & UMC_NOMAGAZINE) == 0,
 	    is_checked(name, flags));
@@ -753,8 +716,7 @@ umem_import_cache_create(const char *name, umem_import_t *import,
 		return cache;
 	if (source != NULL)
 		import_delete(source);
-	errno = EAGAIN;
-	return NULL;
+	return fail_null(EAGAIN);
 }
 
 #ifdef UMEM_DEBUG
@@ -780,50 +742,3 @@ import_check_locked(const struct umem_cache *cache)
 	       pointer_set_check(&arrays->held, cache->slabs.nused);
 }
 #endif
-
-static void
-import_each(void (*f)(struct import *import))
-{
-	list_foreach (item, &cache_list) {
-		struct umem_cache *cache =
-		    container_of(item, struct umem_cache, link);
-
-		if (cache->import != NULL)
-			f(cache->import);
-	}
-}
-
-static void
-gate_lock_for_fork(struct import *import)
-{
-	lock_take_for_fork(&import->gate);
-}
-
-static void
-gate_unlock_for_fork(struct import *import)
-{
-	lock_release_for_fork(&import->gate);
-}
-
-static void
-transit_forget(struct import *import)
-{
-	import->ncalls = 0;
-	import->nwaiting = 0;
-}
-
-void
-import_gates_lock_for_fork(void)
-{
-	import_each(gate_lock_for_fork);
-}
-
-void
-import_gates_unlock_for_fork(bool child)
-{
-	if (child)
-		import_each(transit_forget);
-	import_each(gate_unlock_for_fork);
-}
-
-DESCRIBE(DESCRIBED_IMPORT);

@@ -37,8 +37,4 @@ struct import {
 	uint32_t nwaiting;           /* [a] threads that wait for an end */
 };
 
-/* For the atfork handlers, with cache_list_lock held. */
-void import_gates_lock_for_fork(void);
-void import_gates_unlock_for_fork(bool child);
-
 #endif

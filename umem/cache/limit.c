@@ -100,7 +100,7 @@ waiter_end_locked(struct limit *limit, struct waiter *waiter, int error)
 	umem_assert(waiter->nforks == cache_nforks && limit->nwaiting != 0);
 	list_remove(&waiter->link);
 	sub_relaxed(&limit->nwaiting, 1);
-	/* Release; pairs with waiter_state_get(). */
+	/* Release; pairs with the load of the state. */
 	store_release(&waiter->state, (uint32_t)error);
 	/* A wake-up of a word that is no longer one of ours does no harm. */
 	os_futex_wake(&waiter->state, 1);
@@ -148,12 +148,9 @@ limit_check_locked(const struct limit *limit)
 	lock_assert_held(&limit_lock);
 	if (!check_is_due(&ncalls, limit->nwaiting))
 		return true;
-	list_foreach (item, &limit->waiting) {
-		const struct waiter *waiter =
-		    container_of(item, struct waiter, link);
-
-		if (item->next->prev != item || waiter->n == 0 ||
-		    waiter->state != WAITER_WAITS ||
+	list_foreach (waiter, &limit->waiting, const struct waiter, link) {
+		if (waiter->link.next->prev != &waiter->link ||
+		    waiter->n == 0 || waiter->state != WAITER_WAITS ||
 		    waiter->nforks != cache_nforks)
 			return false;
 		n++;
@@ -169,12 +166,6 @@ limit_grant(struct limit *limit)
 	limit_grant_locked(limit);
 	umem_assert(limit_check_locked(limit));
 	lock_release(&limit_lock);
-}
-
-static uint32_t
-waiter_state_get(const struct waiter *waiter)
-{
-	return load_acquire(&waiter->state);
 }
 
 static void
@@ -199,7 +190,7 @@ waiter_give_up(struct limit *limit, struct waiter *waiter)
 	uint32_t state;
 
 	lock_take(&limit_lock);
-	state = waiter_state_get(waiter);
+	state = load_acquire(&waiter->state);
 	if (state == WAITER_WAITS && waiter->nforks == cache_nforks) {
 		list_remove(&waiter->link);
 		sub_relaxed(&limit->nwaiting, 1);
@@ -221,7 +212,7 @@ waiter_wait(struct limit *limit, size_t n, int32_t wait_ms)
 
 	waiter_queue_up(limit, &waiter);
 	add_relaxed(&limit->nwaits, 1);
-	while ((state = waiter_state_get(&waiter)) == WAITER_WAITS) {
+	while ((state = load_acquire(&waiter.state)) == WAITER_WAITS) {
 		uint64_t now = wait_ms < 0 ? 0 : os_exact_ns();
 
 		if (wait_ms >= 0 && now >= end) {
@@ -299,36 +290,11 @@ limit_end(umem_cache_t *cache)
 	lock_release(&limit_lock);
 }
 
-void
-limit_after_fork_locked(void)
-{
-	lock_assert_held(&cache_list_lock);
-	list_foreach (item, &cache_list) {
-		struct limit *limit =
-		    &container_of(item, struct umem_cache, link)->limit;
-
-		if (limit->counts) {
-			list_init(&limit->waiting);
-			limit->nwaiting = 0;
-		}
-	}
-}
-
-/* Does the cache count?  Sets errno if it does not. */
-static bool
-limit_is_counted(const umem_cache_t *cache)
-{
-	if (cache->limit.counts)
-		return true;
-	errno = ENOTSUP;
-	return false;
-}
-
 public int
 umem_cache_set_limit(umem_cache_t *cache, size_t n)
 {
-	if (!limit_is_counted(cache))
-		return -1;
+	if (!cache->limit.counts)
+		return fail_int(ENOTSUP);
 	store_relaxed(&cache->limit.most, n == 0 ? SIZE_MAX : n);
 	lock_take(&limit_lock);
 	limit_refuse_large_locked(&cache->limit);
@@ -341,12 +307,10 @@ umem_cache_set_limit(umem_cache_t *cache, size_t n)
 public int
 umem_cache_set_limit_wait(umem_cache_t *cache, int ms)
 {
-	if (ms < -1) {
-		errno = EINVAL;
-		return -1;
-	}
-	if (!limit_is_counted(cache))
-		return -1;
+	if (ms < -1)
+		return fail_int(EINVAL);
+	if (!cache->limit.counts)
+		return fail_int(ENOTSUP);
 	store_relaxed(&cache->limit.wait_ms, ms);
 	return 0;
 }
@@ -359,10 +323,8 @@ umem_cache_limits(
 	const struct cache_reserve *reserve = &cache->reserve;
 	size_t most = load_relaxed(&limit->most);
 
-	if (out == NULL || bytes != sizeof(*out)) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (out == NULL || bytes != sizeof(*out))
+		return fail_int(EINVAL);
 	*out = (struct umem_cache_limits){.limit = most == SIZE_MAX ? 0 : most,
 	    .in_use = load_relaxed(&limit->nheld),
 	    .waiting = load_relaxed(&limit->nwaiting),

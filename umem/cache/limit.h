@@ -39,7 +39,4 @@ int limit_take_slow(umem_cache_t *cache, size_t n, int flags);
 /* n objects that counted are in use no longer. */
 void limit_give_slow(umem_cache_t *cache, size_t n);
 
-/* In the child of fork(), with cache_list_lock held: nobody waits. */
-void limit_after_fork_locked(void);
-
 #endif

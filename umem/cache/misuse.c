@@ -74,7 +74,7 @@ misuse_address(const char *function, const void *p)
 	if (slab->store->map_class == 0)
 		misuse(function, p, "object of a cache, not a block");
 	misuse(function, p,
-	    fault_text(slab_free_fault(slab->store, (void *)p) == SLAB_INTERIOR
+	    fault_text(slab_round_fault(slab->store, (void *)p) == SLAB_INTERIOR
 			   ? SLAB_INTERIOR
 			   : SLAB_FREE));
 }

@@ -44,7 +44,7 @@ quarantine_init(struct quarantine *q, size_t chunk)
 	n = n > QUARANTINE_SLOTS_MAX   ? QUARANTINE_SLOTS_MAX
 	    : n < QUARANTINE_SLOTS_MIN ? QUARANTINE_SLOTS_MIN
 				       : n;
-	umem_assert(q->slot == NULL && chunk != 0);
+	umem_assert(q->slot == NULL);
 	q->slot = meta_alloc(n * sizeof(*q->slot));
 	q->nslots = q->slot == NULL ? 0 : n;
 }

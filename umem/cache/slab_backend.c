@@ -77,16 +77,16 @@ slabs_give(
  */
 #define CACHED_LARGE_PART 8
 
-/* The bytes of a class that the CPU and the depot cache. */
+/* The bytes that the CPU and the depot cache of the class with this number. */
 static size_t
-class_bytes_cached(unsigned class, unsigned cpu)
+class_bytes_cached(unsigned number, unsigned cpu)
 {
-	struct umem_cache *cache = class_cache_if_made(class);
+	struct umem_cache *cache = class_cache_if_made(number);
 
 	return cache == NULL || !cache->has_magazines
 		   ? 0
 		   : magazine_rounds_estimate(&cache->mag, cpu) *
-			 size_classes.bytes[class];
+			 cache->bufsize;
 }
 
 /*
@@ -100,15 +100,17 @@ class_bytes_cached(unsigned class, unsigned cpu)
 static void
 flush_large_classes(void)
 {
-	unsigned first = size_class_of(LARGE_CLASS_MIN), cpu = cpu_now();
+	unsigned node = class_number(0), cpu = cpu_now();
+	unsigned first = node + size_class_of(LARGE_CLASS_MIN);
+	unsigned last = node + size_classes.n;
 	size_t bytes = 0;
 	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART);
 
-	for (unsigned c = size_classes.n; c >= first && bytes <= most; c--)
+	for (unsigned c = last; c >= first && bytes <= most; c--)
 		bytes += class_bytes_cached(c, cpu);
 	if (bytes <= most)
 		return;
-	for (unsigned c = first; c <= size_classes.n; c++) {
+	for (unsigned c = first; c <= last; c++) {
 		struct umem_cache *cache = class_cache_if_made(c);
 		void *objects[FLUSHED];
 

@@ -68,7 +68,6 @@
  */
 #include <string.h>
 
-#include "umem/debug/described.h"
 #include "umem/base/large.h"
 #include "umem/base/page_map.h"
 #include "umem/debug/audit.h"
@@ -84,7 +83,6 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
-#include "vmem/describe.h"
 
 static struct bufctl *
 bufctl_at(const struct slab *slab, unsigned i)
@@ -332,7 +330,6 @@ static void
 report_freed_address(struct umem_cache *cache, const void *p)
 {
 	struct bufctl *bufctl = freed_find(&freed_firewall, p);
-	struct error_info none = {0};
 
 	/*
 	 * The firewall keeps its addresses, so no large block can have had p.
@@ -345,7 +342,7 @@ report_freed_address(struct umem_cache *cache, const void *p)
 	    bufctl != NULL || (uintptr_t)p - heap_window.base < heap_committed()
 		? UMERR_DUPFREE
 		: UMERR_BADADDR,
-	    cache, bufctl, p, none);
+	    cache, bufctl, p, (struct error_info){0});
 }
 
 /* Reports a free of p, which is in no slab of the cache. */
@@ -409,7 +406,6 @@ change_state(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
     enum bufctl_state to)
 {
 	uint32_t state = BUFCTL_ALLOCATED;
-	struct error_info none = {0};
 
 	umem_assert(to == BUFCTL_FREE || to == BUFCTL_WAITING);
 	if (__atomic_compare_exchange_n(&bufctl->state, &state, to, false,
@@ -418,7 +414,8 @@ change_state(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		return true;
 	}
-	debug_report(error_of_state(state), cache, bufctl, p, none);
+	debug_report(
+	    error_of_state(state), cache, bufctl, p, (struct error_info){0});
 	return false;
 }
 
@@ -427,26 +424,19 @@ change_state(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
  * if not.
  */
 static bool
-free_matches(struct umem_cache *cache, struct bufctl *bufctl, void *p,
-    size_t size, unsigned api)
+free_matches(struct bufctl *bufctl, size_t size, unsigned api)
 {
-	struct error_info info = {0};
+	struct error_info info = {.found = api,
+	    .expected = bufctl->api,
+	    .deferred = bufctl->state == BUFCTL_WAITING};
 
 	umem_assert(api < API_COUNT && api != API_RESERVED);
-	info.deferred = bufctl->state == BUFCTL_WAITING;
-	if (api != bufctl->api) {
-		info.found = api;
-		info.expected = bufctl->api;
-		debug_report_and_retire(UMERR_BADAPI, cache, bufctl, p, info);
-		return false;
-	}
-	if (size != SIZE_MAX && size != bufctl->size) {
-		info.found = size;
-		info.expected = bufctl->size;
-		debug_report_and_retire(UMERR_BADSIZE, cache, bufctl, p, info);
-		return false;
-	}
-	return true;
+	if (api != bufctl->api)
+		return debug_retire(UMERR_BADAPI, bufctl, info);
+	info.found = size;
+	info.expected = bufctl->size;
+	return size == SIZE_MAX || size == bufctl->size ||
+	       debug_retire(UMERR_BADSIZE, bufctl, info);
 }
 
 /* Copies a buffer to the contents log, if UMEM_DEBUG asks for that. */
@@ -454,12 +444,10 @@ static void
 log_contents(struct umem_cache *cache, struct bufctl *bufctl)
 {
 	struct bufctl_audit *audit = (void *)bufctl;
-	size_t n = bufctl->size;
+	size_t n = size_min(bufctl->size, debug.contents_bytes);
 
 	if ((cache->debug & UMF_CONTENTS) == 0 || !log_is_on(LOG_CONTENTS))
 		return;
-	if (n > debug.contents_bytes)
-		n = debug.contents_bytes;
 	audit->contents =
 	    n == 0 ? NULL : log_put(LOG_CONTENTS, bufctl->addr, n);
 }
@@ -484,14 +472,16 @@ keep_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
 }
 
 /*
- * Returns the bufctl of a buffer of a slab that the program frees, of which *i
- * is the number, or NULL after a report of misuse.
+ * Returns the bufctl of a buffer that the program frees, or NULL after a report
+ * of misuse.  *i is set to the number of a buffer of a slab.
  */
 static struct bufctl *
 bufctl_to_free(struct umem_cache *cache, void *p, unsigned *i)
 {
 	struct slab *slab;
 
+	if (cache == &debug_large_cache)
+		return debug_large_bufctl(p);
 	switch (slab_find_chunk(&cache->slabs, p, &slab, i)) {
 	case SLAB_FOREIGN:
 		report_foreign_free(cache, p);
@@ -513,12 +503,10 @@ check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
     enum bufctl_state to)
 {
 	unsigned i = 0;
-	struct bufctl *bufctl = cache == &debug_large_cache
-				    ? debug_large_bufctl(p)
-				    : bufctl_to_free(cache, p, &i);
+	struct bufctl *bufctl = bufctl_to_free(cache, p, &i);
 
 	if (bufctl == NULL || !change_state(cache, bufctl, p, to) ||
-	    !free_matches(cache, bufctl, p, size, api) ||
+	    !free_matches(bufctl, size, api) ||
 	    !debug_redzone_is_intact(cache, bufctl) ||
 	    (i > 0 && !debug_previous_is_intact(
 			  cache, bufctl, bufctl_at(bufctl->slab, i - 1), p)))
@@ -647,24 +635,23 @@ static struct bufctl *
 block_bufctl(unsigned class, const void *p)
 {
 	struct umem_cache *cache = debug_cache_of(class);
-	struct bufctl *bufctl = NULL;
-	struct error_info none = {0};
+	struct bufctl *bufctl;
 	struct slab *slab;
 	unsigned i;
 
 	if (class == PAGE_MAP_LARGE) {
 		bufctl = debug_large_bufctl(p);
-	} else {
-		if (slab_find_chunk(&cache->slabs, (void *)(uintptr_t)p, &slab,
-			&i) != SLAB_FINE) {
-			debug_bad_address(p);
-			return NULL;
-		}
+	} else if (slab_find_chunk(&cache->slabs, (void *)(uintptr_t)p, &slab,
+		       &i) == SLAB_FINE) {
 		bufctl = bufctl_at(slab, i);
+	} else {
+		debug_bad_address(p);
+		return NULL;
 	}
 	if (bufctl == NULL || bufctl->state == BUFCTL_ALLOCATED)
 		return bufctl;
-	debug_report(error_of_state(bufctl->state), cache, bufctl, p, none);
+	debug_report(error_of_state(bufctl->state), cache, bufctl, p,
+	    (struct error_info){0});
 	return NULL;
 }
 
@@ -680,14 +667,13 @@ void
 debug_set_api(void *p, unsigned api)
 {
 	size_t unit = page_map_unit(p);
-	unsigned class;
+	unsigned class =
+	    unit < page_map.units ? page_map_class(page_map.entry[unit]) : 0;
+	struct bufctl *bufctl;
 
 	umem_assert(api < API_COUNT);
-	if (!debug.on || unit >= page_map.units)
-		return;
-	class = page_map_class(page_map.entry[unit]);
-	if (debug_owns(class))
-		block_bufctl(class, p)->api = (uint16_t)api;
+	if (debug_owns(class) && (bufctl = block_bufctl(class, p)) != NULL)
+		bufctl->api = (uint16_t)api;
 }
 
 bool
@@ -789,21 +775,29 @@ say_object(struct umem_cache *cache, void *p, uint64_t now)
 static void
 report_in_use(struct umem_cache *cache)
 {
+	const struct sample *sample[OBJECTS_REPORTED];
 	void *object[OBJECTS_REPORTED];
 	unsigned n = slab_some_used(&cache->slabs, object, OBJECTS_REPORTED);
-	size_t nused = slab_used(&cache->slabs);
+	unsigned nsamples = load_relaxed(&cache->nsamples);
+	size_t nused = slab_used(&cache->slabs) + nsamples;
 	uint64_t now = os_exact_ns();
+	unsigned nsaid = 0;
 
+	if (nsamples != 0)
+		nsamples = cache_sampler.find(cache, sample, OBJECTS_REPORTED);
 	if (!report_begin("umem: "))
 		return;
 	report_line("umem_cache_destroy: '%s' (%p) not empty", cache->name,
 	    (void *)cache);
 	report_line("%zu object%s in use%s", nused, nused == 1 ? "" : "s",
-	    n == 0 ? "" : ":");
-	for (unsigned i = 0; i < n; i++)
+	    n + nsamples == 0 ? "" : ":");
+	/* The samples come first, because they have stacks. */
+	for (; nsaid < nsamples; nsaid++)
+		cache_sampler.report(sample[nsaid]);
+	for (unsigned i = 0; i < n && nsaid < OBJECTS_REPORTED; i++, nsaid++)
 		say_object(cache, object[i], now);
-	if (n != 0 && n < nused)
-		report_line("    and %zu more", nused - n);
+	if (nsaid != 0 && nsaid < nused)
+		report_line("    and %zu more", nused - nsaid);
 	report_end();
 }
 
@@ -829,5 +823,3 @@ const struct cache_debugger cache_debugger = {
     .forget = forget_cache,
     .report_in_use = report_in_use,
 };
-
-DESCRIBE(DESCRIBED_DEBUG);

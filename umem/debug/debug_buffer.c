@@ -37,14 +37,14 @@ debug_report(enum error_code code, const struct umem_cache *cache,
 	error_report(&info);
 }
 
-/* Reports an error of the buffer and retires it. */
-void
-debug_report_and_retire(enum error_code code, const struct umem_cache *cache,
-    struct bufctl *bufctl, const void *p, struct error_info info)
+bool
+debug_retire(
+    enum error_code code, struct bufctl *bufctl, struct error_info info)
 {
-	umem_assert(bufctl != NULL);
-	debug_report(code, cache, bufctl, p, info);
+	umem_assert(bufctl->state != BUFCTL_NEVER);
+	debug_report(code, bufctl->cache, bufctl, bufctl->addr, info);
 	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
+	return false;
 }
 
 static void
@@ -80,6 +80,21 @@ pattern_find_change(const void *p, size_t n, uint64_t pattern)
 	while (i < n / sizeof(*word) && word[i] == pattern)
 		i++;
 	return i;
+}
+
+/* Returns false and stores the first word that differs, if there is one. */
+static bool
+pattern_is_intact(
+    const void *p, size_t n, uint64_t pattern, struct error_info *info)
+{
+	size_t i = pattern_find_change(p, n, pattern);
+
+	if (i >= n / sizeof(uint64_t))
+		return true;
+	info->offset = i * sizeof(uint64_t);
+	info->expected = pattern;
+	info->found = ((const uint64_t *)p)[i];
+	return false;
 }
 
 /* Returns the value of the redzone of an allocated buffer of this size. */
@@ -218,10 +233,8 @@ debug_redzone_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 {
 	struct error_info info = {0};
 
-	if (tail_is_intact(cache, bufctl, bufctl->size, &info))
-		return true;
-	debug_report_and_retire(info.code, cache, bufctl, bufctl->addr, info);
-	return false;
+	return tail_is_intact(cache, bufctl, bufctl->size, &info) ||
+	       debug_retire((enum error_code)info.code, bufctl, info);
 }
 
 /*
@@ -310,14 +323,13 @@ buffer_is_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
  * which bufctl is.  A free of the buffer before reports it, too.
  */
 static bool
-overrun_is_reported(const struct umem_cache *cache, struct bufctl *bufctl,
-    struct bufctl *before, void *p)
+overrun_is_reported(struct bufctl *bufctl, struct bufctl *before)
 {
-	struct error_info info = {.behind = p};
+	struct error_info info = {.behind = bufctl->addr};
 
-	if (!buffer_is_overrun(cache, before, &info))
+	if (!buffer_is_overrun(bufctl->cache, before, &info))
 		return false;
-	debug_report(UMERR_REDZONE, cache, before, before->addr, info);
+	debug_report(UMERR_REDZONE, bufctl->cache, before, before->addr, info);
 	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
 	return true;
 }
@@ -338,11 +350,9 @@ debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
 	    (tag_is_plausible(tag, before) &&
 		padding_find_change(cache, tag) == SIZE_MAX))
 		return true;
-	if (overrun_is_reported(cache, bufctl, before, p))
-		return false;
 	info.expected = (uintptr_t)p - (uintptr_t)tag;
-	debug_report_and_retire(UMERR_BEFORE, cache, bufctl, p, info);
-	return false;
+	return !overrun_is_reported(bufctl, before) &&
+	       debug_retire(UMERR_BEFORE, bufctl, info);
 }
 
 /*
@@ -352,13 +362,10 @@ debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
 static size_t
 wait_sum_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
-	size_t n = bufctl->size;
-
 	if ((cache->debug & (UMF_DEADBEEF | UMF_RCU_WRITES)) != UMF_DEADBEEF)
 		return 0;
-	if (n > WAIT_SUM_BYTES)
-		n = WAIT_SUM_BYTES;
-	return n < debug.verify_max ? n : debug.verify_max;
+	return size_min(
+	    size_min(bufctl->size, WAIT_SUM_BYTES), debug.verify_max);
 }
 
 void
@@ -373,17 +380,14 @@ debug_wait_begin(const struct umem_cache *cache, struct bufctl *bufctl)
 bool
 debug_wait_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 {
-	void *p = bufctl->addr;
 	size_t n = wait_sum_bytes(cache, bufctl);
 	struct error_info info = {.expected = n};
 
 	umem_assert(bufctl->state == BUFCTL_WAITING);
 	if (!debug_redzone_is_intact(cache, bufctl))
 		return false;
-	if (wait_sum(p, n) == bufctl->sum)
-		return true;
-	debug_report_and_retire(UMERR_WAITMOD, cache, bufctl, p, info);
-	return false;
+	return wait_sum(bufctl->addr, n) == bufctl->sum ||
+	       debug_retire(UMERR_WAITMOD, bufctl, info);
 }
 
 void
@@ -413,17 +417,16 @@ bufctl_before(const struct umem_cache *cache, const struct bufctl *bufctl)
 }
 
 /* Reports that a free buffer was modified, at the offset in info. */
-static void
-report_modified(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
-    struct error_info info)
+static bool
+report_modified(struct bufctl *bufctl, struct error_info info)
 {
+	const struct umem_cache *cache = bufctl->cache;
 	struct bufctl *before = bufctl_before(cache, bufctl);
 
 	/* A write past the end of the buffer before begins there. */
-	if (info.offset == 0 && before != NULL && debug_tag(cache, p) != NULL &&
-	    overrun_is_reported(cache, bufctl, before, p))
-		return;
-	debug_report_and_retire(UMERR_MODIFIED, cache, bufctl, p, info);
+	return (info.offset != 0 || before == NULL || !cache->tagged ||
+		   !overrun_is_reported(bufctl, before)) &&
+	       debug_retire(UMERR_MODIFIED, bufctl, info);
 }
 
 bool
@@ -433,39 +436,20 @@ debug_free_is_intact(
 	struct error_info info = {0};
 	const struct buftag *tag = debug_tag(cache, p);
 
-	if (debug_has_patterns(cache)) {
-		size_t n = cache->pattern_bytes;
-		size_t i;
-
-		if (n > most)
-			n = most;
-		i = pattern_find_change(p, n, cache->free_pattern);
-
-		if (i < n / 8) {
-			info.offset = i * 8;
-			info.expected = cache->free_pattern;
-			info.found = ((const uint64_t *)p)[i];
-			report_modified(cache, bufctl, p, info);
-			return false;
-		}
-	}
+	if (!pattern_is_intact(p, size_min(cache->pattern_bytes, most),
+		cache->free_pattern, &info))
+		return report_modified(bufctl, info);
 	if (tag == NULL)
 		return true;
-	if (tag->redzone != PATTERN_REDZONE) {
+	if (!pattern_is_intact(
+		&tag->redzone, sizeof(tag->redzone), PATTERN_REDZONE, &info)) {
 		info.offset = cache->tag_offset;
-		info.expected = PATTERN_REDZONE;
-		info.found = tag->redzone;
-		debug_report_and_retire(UMERR_MODIFIED, cache, bufctl, p, info);
-		return false;
+		return debug_retire(UMERR_MODIFIED, bufctl, info);
 	}
-	if (tag->bxstat != ((uintptr_t)bufctl ^ BUFTAG_FREE)) {
-		info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
-		info.expected = BUFTAG_FREE;
-		debug_report_and_retire(
-		    UMERR_BADBUFTAG, cache, bufctl, p, info);
-		return false;
-	}
-	return true;
+	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
+	info.expected = BUFTAG_FREE;
+	return tag->bxstat == ((uintptr_t)bufctl ^ BUFTAG_FREE) ||
+	       debug_retire(UMERR_BADBUFTAG, bufctl, info);
 }
 
 bool
@@ -473,20 +457,12 @@ debug_uninit_is_intact(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
 	struct error_info info = {0};
-	size_t n = cache->pattern_bytes, i;
 
 	/* A constructor has written to the buffer, or there is no pattern. */
-	if (!debug_has_patterns(cache) || debug_is_hardened(cache) ||
-	    cache->construct != NULL)
-		return true;
-	i = pattern_find_change(p, n, PATTERN_UNINIT);
-	if (i >= n / 8)
-		return true;
-	info.offset = i * 8;
-	info.expected = PATTERN_UNINIT;
-	info.found = ((const uint64_t *)p)[i];
-	debug_report_and_retire(UMERR_EARLY, cache, bufctl, p, info);
-	return false;
+	return debug_is_hardened(cache) || cache->construct != NULL ||
+	       pattern_is_intact(
+		   p, cache->pattern_bytes, PATTERN_UNINIT, &info) ||
+	       debug_retire(UMERR_EARLY, bufctl, info);
 }
 
 void

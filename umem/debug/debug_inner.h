@@ -89,12 +89,11 @@ void debug_report(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info);
 
 /*
- * Reports an error of the buffer and retires it (BUFCTL_RETIRED): it is not
- * allocated again.
+ * Reports an error of a buffer that was allocated before, and retires it
+ * (BUFCTL_RETIRED): it is not allocated again.  Returns false.
  */
-void debug_report_and_retire(enum error_code code,
-    const struct umem_cache *cache, struct bufctl *bufctl, const void *p,
-    struct error_info info);
+bool debug_retire(
+    enum error_code code, struct bufctl *bufctl, struct error_info info);
 
 /*
  * Are the redzone and the tag of an allocated buffer intact?  Reports an error

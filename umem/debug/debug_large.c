@@ -18,14 +18,12 @@
  */
 #include <string.h>
 
-#include "umem/debug/described.h"
 #include "umem/base/page_map.h"
 #include "umem/debug/debug_inner.h"
 #include "umem/debug/error.h"
 #include "umem/debug/freed.h"
 #include "umem/base/large.h"
 #include "vmem/account.h"
-#include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -223,6 +221,7 @@ debug_large_peek(const void *p)
 {
 	const struct buftag *tag = debug_tag(&debug_large_cache, p);
 
+	umem_assert(tag != NULL);
 	return tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED)
 		   ? tag->bufctl
 		   : NULL;
@@ -234,6 +233,7 @@ debug_large_bufctl(const void *p)
 	const struct buftag *tag = debug_tag(&debug_large_cache, p);
 	struct error_info info = {0};
 
+	umem_assert(tag != NULL);
 	/* A thread may be freeing it now; change_state() tells this one. */
 	if (debug_large_peek(p) != NULL ||
 	    tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_FREE))
@@ -276,5 +276,3 @@ debug_large_open(const struct bufctl *bufctl, size_t size)
 		memset(p + bufctl->size, 0, size - bufctl->size);
 	return true;
 }
-
-DESCRIBE(DESCRIBED_DEBUG_LARGE);

@@ -2,8 +2,8 @@
 #ifndef UMEM_DEBUG_DESCRIBED_H
 #define UMEM_DEBUG_DESCRIBED_H
 
-/* log.c */
-#define DESCRIBED_LOGS(M, V, C, B)                                             \
+/* umem/describe.c */
+#define DESCRIBED_DEBUG(M, V, C, B)                                            \
 	V(LOGS, logs)                                                          \
 	C(LOG_TRANSACTION)                                                     \
 	C(LOG_FAIL)                                                            \
@@ -15,19 +15,13 @@
 	M(LOG_ENTRY_BYTES, log, log, entry_bytes)                              \
 	M(LOG_NENTRIES, log, log, nentries)                                    \
 	M(LOG_NPUT, log, log, nput)                                            \
-	M(LOG_NUMBER, log_entry, log_entry, number)
-
-/* error.c */
-#define DESCRIBED_ERRORS(M, V, C, B)                                           \
+	M(LOG_NUMBER, log_entry, log_entry, number)                            \
 	V(ERROR_BUFFER, umem_error_buffer)                                     \
 	V(ERROR_BEGIN, umem_error_begin)                                       \
 	V(ERROR_TIME, umem_error_time)                                         \
 	V(ABORT_INFO, umem_abort_info)                                         \
 	M(ABORT_TIME, umem_abort_info, error_info, time)                       \
-	M(ABORT_BUFFER, umem_abort_info, error_info, buffer)
-
-/* debug.c */
-#define DESCRIBED_DEBUG(M, V, C, B)                                            \
+	M(ABORT_BUFFER, umem_abort_info, error_info, buffer)                   \
 	V(DEBUG, debug)                                                        \
 	C(BUFCTL_NEVER)                                                        \
 	C(BUFCTL_ALLOCATED)                                                    \
@@ -78,10 +72,7 @@
 	M(DEBUG_CHOICE, debug, debug, choice)                                  \
 	M(CHOICE_FLAGS, debug_choice, debug_choice, flags)                     \
 	M(CHOICE_FIREWALL, debug_choice, debug_choice, firewall_min)           \
-	M(CHOICE_PATTERNS, debug_choice, debug_choice, patterns)
-
-/* debug_large.c */
-#define DESCRIBED_DEBUG_LARGE(M, V, C, B)                                      \
+	M(CHOICE_PATTERNS, debug_choice, debug_choice, patterns)               \
 	V(DEBUG_LARGE_CACHE, debug_large_cache)
 
 /*

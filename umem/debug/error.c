@@ -14,14 +14,12 @@
  *
  * Source: libumem's umem_error() and umem_err_recoverable(), by their texts.
  */
-#include "umem/debug/described.h"
 #include "umem/debug/error.h"
 #include "umem/debug/log.h"
 #include "umem/debug/report.h"
 #include "umem/debug/stack.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
-#include "vmem/describe.h"
 
 struct error_info umem_abort_info;
 
@@ -85,8 +83,8 @@ error_say_text(const struct error_info *e)
 	    [UMERR_SIGNAL] = "allocation in a signal handler",
 	    [UMERR_BEFORE] = "redzone violation: write before start of buffer",
 	    [UMERR_EARLY] = "buffer modified before it was handed out",
-	    [UMERR_DUPWAIT] = "duplicate free: buffer was freed and waits "
-			      "for a grace period",
+	    [UMERR_DUPWAIT] =
+		"duplicate free: buffer was freed and waits for a grace period",
 	    [UMERR_WAITMOD] =
 		"buffer modified while it waited for a grace period"};
 	static const char head[] = "umem allocator:";
@@ -256,5 +254,3 @@ error_report(const struct error_info *info)
 	if (!debug.noabort && info->at_exit == 0)
 		os_abort();
 }
-
-DESCRIBE(DESCRIBED_ERRORS);

@@ -135,18 +135,4 @@ freed_forget_cache(struct freed_ring *ring, const struct umem_cache *cache)
 	lock_release(&ring->lock);
 }
 
-void
-freed_lock_for_fork(void)
-{
-	lock_take_for_fork(&freed_large.lock);
-	lock_take_for_fork(&freed_firewall.lock);
-}
-
-void
-freed_unlock_for_fork(void)
-{
-	lock_release_for_fork(&freed_firewall.lock);
-	lock_release_for_fork(&freed_large.lock);
-}
-
 DESCRIBE(DESCRIBED_FREED_RINGS);

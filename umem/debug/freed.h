@@ -42,7 +42,4 @@ struct bufctl *freed_near(struct freed_ring *ring, const void *p);
 void freed_forget_cache(
     struct freed_ring *ring, const struct umem_cache *cache);
 
-void freed_lock_for_fork(void);
-void freed_unlock_for_fork(void);
-
 #endif

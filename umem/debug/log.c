@@ -21,12 +21,10 @@
  */
 #include <string.h>
 
-#include "umem/debug/described.h"
 #include "umem/debug/log.h"
 #include "vmem/account.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
-#include "vmem/describe.h"
 
 struct log logs[LOG_KINDS];
 size_t log_bytes_wanted[LOG_KINDS];
@@ -103,5 +101,3 @@ log_put(enum log_kind kind, const void *entry, size_t n)
 	store_release(&to->number, number);
 	return to->words;
 }
-
-DESCRIBE(DESCRIBED_LOGS);

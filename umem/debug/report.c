@@ -102,8 +102,7 @@ report_add(const struct message *m)
 
 	umem_assert(ntext <= sizeof(text));
 	lock_assert_held(&report_lock);
-	if (n > sizeof(text) - ntext)
-		n = sizeof(text) - ntext;
+	n = size_min(n, sizeof(text) - ntext);
 	memcpy(text + ntext, m->text, n);
 	ntext += n;
 }

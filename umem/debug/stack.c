@@ -366,10 +366,8 @@ library_code_find(void)
 	} else {
 		for (const void *const *at = stack_landmarks; *at != NULL;
 		     at++) {
-			if ((uintptr_t)*at < lo)
-				lo = (uintptr_t)*at;
-			if ((uintptr_t)*at + 1024 > hi)
-				hi = (uintptr_t)*at + 1024;
+			lo = size_min(lo, (uintptr_t)*at);
+			hi = size_max(hi, (uintptr_t)*at + 1024);
 		}
 	}
 	store_relaxed(&library_lo, lo);
@@ -417,6 +415,7 @@ stack_in_signal(void)
 	frame.exact = true;
 	range_init(&frame);
 	for (unsigned i = 0; i < SIGNAL_FRAMES_MAX + LIBRARY_FRAMES_MAX; i++) {
+		/* NOLINTNEXTLINE(bugprone-narrowing-conversions): 3 bits */
 		if (rule_of(frame.pc - !frame.exact).kind == UNWIND_SIGNAL)
 			return true;
 		if (!frame_step(&frame) || frame.pc == 0)

@@ -9,13 +9,6 @@
 #define REG_SP   31
 #define REG_LINK 30
 
-struct frame {
-	uintptr_t pc, sp, fp;
-	uintptr_t link;   /* register 30 */
-	uintptr_t lo, hi; /* readable range */
-	bool exact;       /* pc is in the instruction, not behind a call */
-};
-
 static inline __attribute__((always_inline)) void
 frame_here(struct frame *frame)
 {

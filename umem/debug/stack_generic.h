@@ -13,13 +13,6 @@
 #define REG_SP   (REG_FP + 1)
 #define REG_LINK (REG_FP + 2)
 
-struct frame {
-	uintptr_t pc, sp, fp;
-	uintptr_t link;
-	uintptr_t lo, hi; /* readable range */
-	bool exact;       /* pc is in the instruction, not behind a call */
-};
-
 /* A frame pointer below the stack pointer ends the walk. */
 static inline void
 frame_here(struct frame *frame)

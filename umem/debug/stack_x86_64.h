@@ -11,13 +11,6 @@
 #define REG_SP   7
 #define REG_LINK 16 /* no register: the return address */
 
-struct frame {
-	uintptr_t pc, sp, fp;
-	uintptr_t link;   /* aarch64 only */
-	uintptr_t lo, hi; /* readable range */
-	bool exact;       /* pc is in the instruction, not behind a call */
-};
-
 static inline __attribute__((always_inline)) void
 frame_here(struct frame *frame)
 {

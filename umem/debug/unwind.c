@@ -28,14 +28,8 @@
 
 /* Encoding of a pointer: format in the low bits, base above. */
 #define PE_ABS      0x00
-#define PE_ULEB     0x01
-#define PE_U2       0x02
-#define PE_U4       0x03
-#define PE_U8       0x04
-#define PE_SLEB     0x09
-#define PE_S2       0x0a
+#define PE_SIGNED   0x08
 #define PE_S4       0x0b
-#define PE_S8       0x0c
 #define PE_PCREL    0x10
 #define PE_DATAREL  0x30
 #define PE_INDIRECT 0x80
@@ -61,26 +55,9 @@ read_fixed(struct reader *t, unsigned n)
 	return value;
 }
 
+/* Reads a number in groups of seven bits, the lowest first. */
 static uint64_t
-read_uleb(struct reader *t)
-{
-	uint64_t value = 0;
-	unsigned shift = 0;
-
-	while (t->at < t->end) {
-		uint8_t byte = *t->at++;
-
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-		if ((byte & 0x80) == 0)
-			break;
-	}
-	return value;
-}
-
-static int64_t
-read_sleb(struct reader *t)
+read_leb(struct reader *t, bool is_signed)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -94,39 +71,39 @@ read_sleb(struct reader *t)
 		if ((byte & 0x80) == 0)
 			break;
 	}
-	if (shift < 64 && (byte & 0x40) != 0)
+	if (is_signed && shift < 64 && (byte & 0x40) != 0)
 		value |= ~(uint64_t)0 << shift;
-	return (int64_t)value;
+	return value;
+}
+
+static uint64_t
+read_uleb(struct reader *t)
+{
+	return read_leb(t, false);
+}
+
+static int64_t
+read_sleb(struct reader *t)
+{
+	return (int64_t)read_leb(t, true);
 }
 
 static uint64_t
 read_pointer(struct reader *t, uint8_t encoding, uintptr_t data)
 {
+	static const uint8_t bytes[8] = {8, 0, 2, 4, 8, 8, 8, 8}; /* 0: LEB */
 	uintptr_t here = (uintptr_t)t->at;
+	unsigned n = bytes[encoding & 7];
+	bool is_signed = (encoding & PE_SIGNED) != 0;
 	uint64_t value;
 
-	switch (encoding & 0x0f) {
-	case PE_ULEB:
-		value = read_uleb(t);
-		break;
-	case PE_SLEB:
-		value = (uint64_t)read_sleb(t);
-		break;
-	case PE_U2:
-		value = read_fixed(t, 2);
-		break;
-	case PE_S2:
-		value = (uint64_t)(int16_t)read_fixed(t, 2);
-		break;
-	case PE_U4:
-		value = read_fixed(t, 4);
-		break;
-	case PE_S4:
-		value = (uint64_t)(int32_t)read_fixed(t, 4);
-		break;
-	default:
-		value = read_fixed(t, 8);
-	}
+	if (n == 0)
+		value = read_leb(t, is_signed);
+	else
+		value = read_fixed(t, n);
+	if (is_signed && n != 0)
+		value = (uint64_t)((int64_t)(value << (64 - 8 * n)) >>
+				   (64 - 8 * n));
 	if ((encoding & 0x70) == PE_PCREL)
 		value += here;
 	else if ((encoding & 0x70) == PE_DATAREL)
@@ -247,30 +224,37 @@ row_set_cfa(struct program *p, uint64_t reg, int64_t off)
 }
 
 /*
- * Runs an instruction that has no operand in its first byte.  Those that no
- * compiler generates for these machines are left out, such as val_offset.
+ * Runs an instruction.  From 0x40 on, its first byte has an operand in the
+ * lower six bits.  Those that no compiler generates for these machines are left
+ * out, such as val_offset.
  */
 static bool
 run_instruction(struct program *p, struct reader *t, uint8_t op)
 {
+	unsigned kind = op >= 0x40 ? op & 0xc0u : op;
 	uint64_t reg;
 
-	switch (op) {
+	switch (kind) {
 	case 0x00: /* nop */
 	case 0x2d: /* GNU: the return address is signed from here on */
 		return true;
 	case 0x02: /* advance_loc1, 2, 4 */
 	case 0x03:
 	case 0x04:
-		p->loc += read_fixed(t, 1u << (op - 2)) * p->code_align;
+		p->loc += read_fixed(t, 1u << (kind - 2)) * p->code_align;
+		return true;
+	case 0x40: /* advance_loc */
+		p->loc += (op & 0x3f) * p->code_align;
 		return true;
 	case 0x05: /* offset_extended */
-		reg = read_uleb(t);
+	case 0x80: /* offset */
+		reg = op < 0x40 ? read_uleb(t) : op & 0x3f;
 		row_set_register(p, reg, LOCATION_CFA,
 		    (int64_t)read_uleb(t) * p->data_align);
 		return true;
 	case 0x06: /* restore_extended */
-		row_restore(p, read_uleb(t));
+	case 0xc0: /* restore */
+		row_restore(p, op < 0x40 ? read_uleb(t) : op & 0x3f);
 		return true;
 	case 0x07: /* undefined */
 		row_set_register(p, read_uleb(t), LOCATION_NONE, 0);
@@ -338,25 +322,9 @@ run_instruction(struct program *p, struct reader *t, uint8_t op)
 static bool
 run_program(struct program *p, struct reader t)
 {
-	while (t.at < t.end && p->loc <= p->pc) {
-		uint8_t op = (uint8_t)read_fixed(&t, 1);
-
-		switch (op >> 6) {
-		case 1: /* advance_loc */
-			p->loc += (op & 0x3f) * p->code_align;
-			break;
-		case 2: /* offset */
-			row_set_register(p, op & 0x3f, LOCATION_CFA,
-			    (int64_t)read_uleb(&t) * p->data_align);
-			break;
-		case 3: /* restore */
-			row_restore(p, op & 0x3f);
-			break;
-		default:
-			if (!run_instruction(p, &t, op))
-				return false;
-		}
-	}
+	while (t.at < t.end && p->loc <= p->pc)
+		if (!run_instruction(p, &t, (uint8_t)read_fixed(&t, 1)))
+			return false;
 	return true;
 }
 

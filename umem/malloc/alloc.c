@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "umem/malloc/described.h"
 #include "magazine/cpu_marks.h"
 #include "umem/malloc/alloc_inner.h"
 #include "umem/base/checker.h"
@@ -29,7 +28,6 @@
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "vmem/account.h"
-#include "vmem/describe.h"
 #include "vmem/os.h"
 
 /* For libumem, which is not malloc and has no pthread_create(). */
@@ -45,19 +43,22 @@ alloc_store_word(size_t *word, size_t value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-/* Chooses the paths of small sizes while no request must fail. */
+/*
+ * Chooses the paths of small sizes while no request must fail.  The fast paths
+ * do not know nodes.
+ */
 static void
 choose_for_mean(size_t mean)
 {
-	size_t marked_max = 0, end = SIZE_SMALL + 1;
+	size_t marked_max = 0, end = nodes.mask == 0 ? SIZE_SMALL + 1 : 0;
 
-	if (mean != 0) {
+	if (mean != 0 && nodes.mask == 0) {
 		marked_max = sample_count_marked_max(mean);
 		end = marked_max == 0 ? 0 : marked_max + 1;
 	}
 	cpu_set_marks(marked_max);
-	alloc_store_word(
-	    &sampling.counted_end, end <= SIZE_SMALL ? SIZE_SMALL + 1 : 0);
+	alloc_store_word(&sampling.counted_end,
+	    mean != 0 && end <= SIZE_SMALL ? SIZE_SMALL + 1 : 0);
 	alloc_store_word(&alloc_fast.small_end, end);
 }
 
@@ -116,7 +117,7 @@ static inline bool
 class_pop(unsigned class, void **object)
 {
 	umem_assert(class != 0 && class <= size_classes.n + 1);
-	return alloc_fast.units != 0 && alloc_pop(class, object);
+	return alloc_fast.units != 0 && alloc_pop(class_number(class), object);
 }
 
 /*
@@ -135,7 +136,7 @@ class_alloc(unsigned class, size_t size, bool *is_marked)
 	    class > size_classes.n || size <= size_classes.bytes[class]);
 	if (unlikely(debug.on) && class_cache[class]->debug != 0)
 		return debug_alloc(class_cache[class], size, API_MALLOC);
-	cache = class_cache_of(class);
+	cache = class_cache_of(class_number(class));
 	if (unlikely(cache == NULL))
 		return NULL;
 	object = cache_alloc_slow(cache, &work);
@@ -215,7 +216,7 @@ alloc_no_memory(umem_cache_t *cache, size_t size)
 static umem_cache_t *
 cache_of_class(unsigned class)
 {
-	return class == 0 ? NULL : class_cache_if_made(class);
+	return class == 0 ? NULL : class_cache_if_made(class_number(class));
 }
 
 /*
@@ -417,12 +418,27 @@ sampling_is_off(void)
 		   load_relaxed(&sampling.chosen)) == 0;
 }
 
+/* alloc_larger() for all sizes, with several nodes and without sampling. */
+static noinline void *
+alloc_on_node(size_t size)
+{
+	void *object;
+
+	if (unlikely(size - 1 >= SIZE_CLASS_MAX) ||
+	    unlikely(alloc_fast.units == 0))
+		return alloc_block(size, /* is_exempt */ false);
+	return alloc_pop(class_number(size_class_of(size)), &object)
+		   ? object
+		   : alloc_counted(size);
+}
+
 /*
  * While sampling is off, sizes above the small table use their section here,
- * unless requests must fail, or the library is not started (units is 0).  While
- * it is on, a small size without a fast path is counted, and then uses its
- * section.  The function makes only tail calls, so it needs no stack frame.
- * Every size that is counted is in the small table.
+ * unless requests must fail, the library is not started, or the machine has
+ * several nodes (small_end is 0).  While it is on, a small size without a fast
+ * path is counted, and then uses its section.  The function makes only tail
+ * calls, so it needs no stack frame.  Every size that is counted is in the
+ * small table.
  */
 void *
 alloc_larger(size_t size)
@@ -430,15 +446,17 @@ alloc_larger(size_t size)
 	void *object;
 
 	if (likely(size - SIZE_SMALL - 1 < SIZE_CLASS_MAX - SIZE_SMALL) &&
-	    likely(sampling_is_off()) && likely(alloc_fast.units != 0))
+	    likely(sampling_is_off()) && likely(alloc_fast.small_end != 0))
 		return alloc_pop(size_class_medium(size), &object)
 			   ? object
 			   : alloc_counted(size);
+	if (unlikely(nodes.mask != 0) && sampling_is_off())
+		return alloc_on_node(size);
 	if (unlikely(!is_counted(size)))
 		return alloc_block(size, /* is_exempt */ false);
 	if (unlikely(!sample_count_within(size)))
 		return alloc_countdown_ended(size);
-	return alloc_pop(size_class_small(size), &object)
+	return alloc_pop(class_number(size_class_small(size)), &object)
 		   ? object
 		   : alloc_reclaiming_size(size);
 }
@@ -703,8 +721,8 @@ alloc_free_as(void *p, unsigned kind, const char *api)
 	}
 	/* Frees that exchange magazines are rare, so all lines are cold. */
 	__builtin_prefetch(page_map_owner(p));
-	cpu_prefetch(alloc_fast.place.base + class);
-	cache_free_slow(class_cache[class], p, api, &work);
+	cpu_prefetch(alloc_fast.place.base + alloc_number_at(p, class));
+	cache_free_slow(class_cache[alloc_number_at(p, class)], p, api, &work);
 	if (work != 0)
 		update_run(work);
 }
@@ -757,7 +775,7 @@ alloc_usable(const void *p, const char *api)
 	if (unlikely(has_no_usable_bytes(p)))
 		return 0;
 	class = alloc_block_class(p, &bytes, api);
-	if (unlikely(debug.on) && class == 0)
+	if (unlikely(class == 0))
 		return 0;
 	if (likely(class != CLASS_SAMPLE) && unlikely(debug_owns(class))) {
 		bytes = debug_usable(class, p);
@@ -816,5 +834,3 @@ alloc_free_aligned(
 		    size <= bytes && ((uintptr_t)p & (align - 1)) == 0, kind,
 		    api);
 }
-
-DESCRIBE(DESCRIBED_ALLOC);

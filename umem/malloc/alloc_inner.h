@@ -92,6 +92,20 @@ alloc_class_at(const void *p)
 }
 
 /*
+ * Returns the number (size_class.h) of the cache of a block of a class.  If
+ * another thread frees the block as well, its slab may go meanwhile.  Then it
+ * is a number of this class all the same, and that cache reports the misuse.
+ */
+static inline unsigned
+alloc_number_at(const void *p, unsigned class)
+{
+	unsigned number =
+	    page_map_number(load_relaxed(&page_map.entry[page_map_unit(p)]));
+
+	return likely(number % NODE_CLASSES == class) ? number : class;
+}
+
+/*
  * Can size be the size with which the program requested this block from
  * umem_alloc()?  class and bytes are the results of alloc_block_class().
  */

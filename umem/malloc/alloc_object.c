@@ -7,12 +7,6 @@
 #include "umem/profile/sample_object.h"
 #include "umem/upkeep/update.h"
 
-static uint64_t
-object_nrefused(const struct umem_cache *cache)
-{
-	return load_relaxed(&cache->nrefused);
-}
-
 /* Makes one attempt, after it has refilled the reserve if that is short. */
 static void *
 object_try_alloc(umem_cache_t *cache, int flags)
@@ -36,7 +30,7 @@ object_try_alloc(umem_cache_t *cache, int flags)
 static void *
 object_alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
 {
-	uint64_t nrefused = object_nrefused(cache);
+	uint64_t nrefused = load_relaxed(&cache->nrefused);
 	void *object;
 
 	object = object_try_alloc(cache, flags);
@@ -45,7 +39,7 @@ object_alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
 		 * If a constructor has refused, the failure is not lack of
 		 * memory.
 		 */
-		if (object_nrefused(cache) != nrefused ||
+		if (load_relaxed(&cache->nrefused) != nrefused ||
 		    !update_reclaim(bytes, i, /* may_call */ true))
 			break;
 		object = object_try_alloc(cache, flags);

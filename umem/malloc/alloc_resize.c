@@ -187,14 +187,14 @@ resize_wants_large(size_t bytes, size_t size)
  * which would be allocated again after it has become a large block.
  */
 static void
-check_not_freed(unsigned class, void *p)
+check_not_freed(struct umem_cache *cache, void *p)
 {
 	void *newest;
 
-	if (alloc_fast.units == 0 || !alloc_pop(class, &newest))
+	if (alloc_fast.units == 0 || !alloc_pop(cache->class, &newest))
 		return;
 	if (unlikely(newest == p))
-		misuse_slab("realloc", class_cache[class], p, SLAB_FREE);
+		misuse_slab("realloc", cache, p, SLAB_FREE);
 	alloc_free(newest);
 }
 
@@ -213,8 +213,11 @@ resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
 	if (class != PAGE_MAP_LARGE && resize_wants_large(bytes, size)) {
-		check_not_freed(class, p);
-		if (slab_detach(&class_cache[class]->slabs, p)) {
+		struct umem_cache *cache =
+		    class_cache[alloc_number_at(p, class)];
+
+		check_not_freed(cache, p);
+		if (slab_detach(&cache->slabs, p)) {
 			large_register(p, bytes);
 			class = PAGE_MAP_LARGE;
 		} else if (size > bytes && bytes >= LARGE_GROWN) {

@@ -131,8 +131,7 @@ umem_alloc_align(size_t size, size_t align, int flags)
 {
 	if (is_pow2(align))
 		return sized_alloc(size, align, flags, false);
-	errno = EINVAL;
-	return NULL;
+	return fail_null(EINVAL);
 }
 
 public void

@@ -213,7 +213,7 @@ bulk_cache_for_size(size_t size)
 	if (alloc_fast.units == 0 || sample_is_on() || debug.on || checker_on)
 		return NULL;
 	class = size == 0 ? 0 : size_class_of(size);
-	return class == 0 ? NULL : class_cache_of(class);
+	return class == 0 ? NULL : class_cache_of(class_number(class));
 }
 
 /* One by one; returns how many there were. */
@@ -259,21 +259,21 @@ umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags)
 }
 
 /*
- * Blocks from the first on that are starts of chunks of the class, of which
- * none equals one of the two before it.
+ * Blocks from the first on that are starts of chunks of the cache with this
+ * number, of which none equals one of the two before it.
  */
 static size_t
-bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
+bulk_count_of(void *const *blocks, size_t n, unsigned number)
 {
-	struct cpu_guard guard = page_map.divisor[class];
+	struct cpu_guard guard = page_map.divisor[number % NODE_CLASSES];
 	uintptr_t base = alloc_fast.base;
-	uintptr_t header_offset = class * sizeof(struct cpu_hot);
+	uintptr_t header_offset = number * sizeof(struct cpu_hot);
 	size_t units = alloc_fast.units;
 	const uint64_t *entries = alloc_fast.entry;
 	const void *last = NULL, *before_last = NULL;
 	size_t i;
 
-	umem_assert(class != 0 && class <= size_classes.n);
+	umem_assert(number != 0);
 	for (i = 0; i < n; i++) {
 		const void *p = blocks[i];
 		size_t unit = ((uintptr_t)p - base) >> HEAP_UNIT_SHIFT;
@@ -298,9 +298,8 @@ umem_free_bulk(size_t n, void *const *blocks, size_t size)
 	umem_cache_t *cache = bulk_cache_for_size(size);
 
 	while (n > 0) {
-		size_t ngood = cache == NULL ? 0
-					     : bulk_count_of_class(
-						   blocks, n, cache->class);
+		size_t ngood =
+		    cache == NULL ? 0 : bulk_count_of(blocks, n, cache->class);
 
 		/* A sample, NULL or misuse: the single call's matter. */
 		if (ngood != 0) {

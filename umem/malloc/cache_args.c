@@ -44,12 +44,12 @@ umem_cache_create_args(
 	size_t more;
 
 	if (args == NULL || args_size < ARGS_FIRST)
-		goto invalid;
+		return fail_null(EINVAL);
 	more = args_size > sizeof(known) ? args_size - sizeof(known) : 0;
 	memcpy(&known, args, args_size - more);
 	if (known.limit_wait < -1 ||
 	    !is_zero((const char *)args + sizeof(known), more))
-		goto invalid;
+		return fail_null(EINVAL);
 	cache = umem_cache_create(name, known.size, known.align,
 	    known.constructor, known.destructor, known.reclaim, known.priv,
 	    known.source, known.cflags);
@@ -60,11 +60,7 @@ umem_cache_create_args(
 	    umem_cache_set_reserve(cache, known.reserve) == 0)
 		return cache;
 	umem_cache_destroy(cache);
-	errno = ENOMEM;
-	return NULL;
-invalid:
-	errno = EINVAL;
-	return NULL;
+	return fail_null(ENOMEM);
 }
 
 public void
@@ -98,10 +94,8 @@ umem_cache_zalloc(umem_cache_t *cache, int flags)
 	 * and readers may look at an object that is type-stable.
 	 */
 	if (cache->construct != NULL ||
-	    (cache->flags & (UMC_NOTOUCH | UMC_TYPESAFE_BY_RCU)) != 0) {
-		errno = EINVAL;
-		return NULL;
-	}
+	    (cache->flags & (UMC_NOTOUCH | UMC_TYPESAFE_BY_RCU)) != 0)
+		return fail_null(EINVAL);
 	object = umem_cache_alloc(cache, flags);
 	return object == NULL ? NULL : memset(object, 0, cache->bufsize);
 }
@@ -115,5 +109,6 @@ umem_cache_shrink(umem_cache_t *cache)
 	cache_deferral.wake();
 	errno = saved;
 	/* The slabs of an import cache count only the objects in use. */
-	return slab_total(&cache->slabs) + slab_used(&cache->slabs) != 0;
+	return slab_total(&cache->slabs) + slab_used(&cache->slabs) != 0 ||
+	       load_relaxed(&cache->nsamples) != 0;
 }

@@ -34,31 +34,32 @@ const struct archive_next archive_next = {.create = NULL};
  * library needs, so that there is one.  The first calls look them up.  dlsym()
  * waits there for no other lock than the function that is called next.
  */
-static dlopen_func *next_dlopen;   /* [a] */
-static dlmopen_func *next_dlmopen; /* [a] */
-
-dlopen_func *
-dlopen_next(void)
+static void *
+next_find(void **known, const char *name)
 {
-	dlopen_func *next = load_relaxed(&next_dlopen);
+	void *next = load_relaxed(known);
 
 	if (unlikely(next == NULL)) {
-		*(void **)&next = dlsym(RTLD_NEXT, "dlopen");
-		store_relaxed(&next_dlopen, next);
+		next = dlsym(RTLD_NEXT, name);
+		store_relaxed(known, next);
 	}
 	return next;
 }
 
-dlmopen_func *
+void *
+dlopen_next(void)
+{
+	static void *known; /* [a] */
+
+	return next_find(&known, "dlopen");
+}
+
+void *
 dlmopen_next(void)
 {
-	dlmopen_func *next = load_relaxed(&next_dlmopen);
+	static void *known; /* [a] */
 
-	if (unlikely(next == NULL)) {
-		*(void **)&next = dlsym(RTLD_NEXT, "dlmopen");
-		store_relaxed(&next_dlmopen, next);
-	}
-	return next;
+	return next_find(&known, "dlmopen");
 }
 
 #endif

@@ -15,12 +15,9 @@
 
 #ifdef RTLD_DEEPBIND
 
-typedef void *dlopen_func(const char *file, int mode);
-typedef void *dlmopen_func(Lmid_t namespace, const char *file, int mode);
-
-/* Called by the entries; dlopen.c defines both. */
-dlopen_func *dlopen_next(void);
-dlmopen_func *dlmopen_next(void);
+/* Called by the entries; dlopen.c defines both.  Each returns a function. */
+void *dlopen_next(void);
+void *dlmopen_next(void);
 
 /* The entries have these numbers. */
 _Static_assert(RTLD_DEEPBIND == 8, "the bit that the entries clear");

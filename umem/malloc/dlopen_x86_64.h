@@ -9,60 +9,43 @@
 #define UMEM_DLOPEN_X86_64_H
 
 /* clang-format off */
+#define DLOPEN_ENTRY(name, clear_flag)					\
+    ".balign 16\n\t"							\
+    ".globl " name "\n\t"						\
+    ".type " name ", @function\n"					\
+    name ":\n\t"							\
+    ".cfi_startproc\n\t"						\
+    "endbr64\n\t"							\
+    "pushq %rdi\n\t"							\
+    ".cfi_adjust_cfa_offset 8\n\t"					\
+    "pushq %rsi\n\t"							\
+    ".cfi_adjust_cfa_offset 8\n\t"					\
+    "pushq %rdx\n\t"							\
+    ".cfi_adjust_cfa_offset 8\n\t"					\
+    "call " name "_next\n\t"						\
+    "popq %rdx\n\t"							\
+    ".cfi_adjust_cfa_offset -8\n\t"					\
+    "popq %rsi\n\t"							\
+    ".cfi_adjust_cfa_offset -8\n\t"					\
+    "popq %rdi\n\t"							\
+    ".cfi_adjust_cfa_offset -8\n\t"					\
+    clear_flag								\
+    "jmp *%rax\n\t"							\
+    ".cfi_endproc\n\t"							\
+    ".size " name ", . - " name "\n\t"
+
 __asm__(
     ".pushsection .text\n\t"
-    ".balign 16\n\t"
-    ".globl dlopen\n\t"
-    ".type dlopen, @function\n"
-    "dlopen:\n\t"
-    ".cfi_startproc\n\t"
-    "endbr64\n\t"
-    "pushq %rdi\n\t"
-    ".cfi_adjust_cfa_offset 8\n\t"
-    "pushq %rsi\n\t"
-    ".cfi_adjust_cfa_offset 8\n\t"
-    "pushq %rdx\n\t"
-    ".cfi_adjust_cfa_offset 8\n\t"
-    "call dlopen_next\n\t"
-    "popq %rdx\n\t"
-    ".cfi_adjust_cfa_offset -8\n\t"
-    "popq %rsi\n\t"
-    ".cfi_adjust_cfa_offset -8\n\t"
-    "popq %rdi\n\t"
-    ".cfi_adjust_cfa_offset -8\n\t"
-    "andl $~8, %esi\n\t"		/* RTLD_DEEPBIND */
-    "jmp *%rax\n\t"
-    ".cfi_endproc\n\t"
-    ".size dlopen, . - dlopen\n\t"
-
-    ".balign 16\n\t"
-    ".globl dlmopen\n\t"
-    ".type dlmopen, @function\n"
-    "dlmopen:\n\t"
-    ".cfi_startproc\n\t"
-    "endbr64\n\t"
-    "pushq %rdi\n\t"
-    ".cfi_adjust_cfa_offset 8\n\t"
-    "pushq %rsi\n\t"
-    ".cfi_adjust_cfa_offset 8\n\t"
-    "pushq %rdx\n\t"
-    ".cfi_adjust_cfa_offset 8\n\t"
-    "call dlmopen_next\n\t"
-    "popq %rdx\n\t"
-    ".cfi_adjust_cfa_offset -8\n\t"
-    "popq %rsi\n\t"
-    ".cfi_adjust_cfa_offset -8\n\t"
-    "popq %rdi\n\t"
-    ".cfi_adjust_cfa_offset -8\n\t"
-    "testq %rdi, %rdi\n\t"		/* LM_ID_BASE */
-    "jnz 1f\n\t"
-    "andl $~8, %edx\n"
-    "1:\n\t"
-    "jmp *%rax\n\t"
-    ".cfi_endproc\n\t"
-    ".size dlmopen, . - dlmopen\n\t"
+    DLOPEN_ENTRY("dlopen",
+	"andl $~8, %esi\n\t")		/* RTLD_DEEPBIND */
+    DLOPEN_ENTRY("dlmopen",
+	"testq %rdi, %rdi\n\t"		/* LM_ID_BASE */
+	"jnz 1f\n\t"
+	"andl $~8, %edx\n"
+	"1:\n\t")
     ".popsection\n"
 );
+#undef DLOPEN_ENTRY
 /* clang-format on */
 
 #endif

@@ -33,13 +33,6 @@ REPLACEABLE_HERE(free);
 REPLACEABLE_HERE(aligned_alloc);
 REPLACEABLE_HERE(malloc_usable_size);
 
-static void *
-fail_with_errno(int error)
-{
-	errno = error;
-	return NULL;
-}
-
 public void *
 malloc(size_t size)
 {
@@ -58,7 +51,7 @@ calloc(size_t n, size_t size)
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes))
-		return fail_with_errno(ENOMEM);
+		return fail_null(ENOMEM);
 	return alloc_get_zeroed(bytes);
 }
 
@@ -80,7 +73,7 @@ reallocarray(void *p, size_t n, size_t size)
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes))
-		return fail_with_errno(ENOMEM);
+		return fail_null(ENOMEM);
 	return realloc(p, bytes);
 }
 
@@ -93,7 +86,7 @@ public void *
 memalign(size_t align, size_t size)
 {
 	if (align > SIZE_MAX / 2 + 1)
-		return fail_with_errno(EINVAL);
+		return fail_null(EINVAL);
 	if (!is_pow2(align))
 		align = align == 0 ? 1 : (size_t)2 << highbit(align);
 	return alloc_get_aligned(size, align);
@@ -103,7 +96,7 @@ public void *
 aligned_alloc(size_t align, size_t size)
 {
 	if (!is_pow2(align))
-		return fail_with_errno(EINVAL);
+		return fail_null(EINVAL);
 	return alloc_get_aligned(size, align);
 }
 
@@ -134,7 +127,7 @@ pvalloc(size_t size)
 	size_t bytes = align_up(size, os_page_size());
 
 	if (bytes < size)
-		return fail_with_errno(ENOMEM);
+		return fail_null(ENOMEM);
 	return alloc_aligned(
 	    bytes == 0 ? os_page_size() : bytes, os_page_size());
 }
@@ -220,6 +213,6 @@ __libc_reallocarray(void *p, size_t n, size_t size)
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes))
-		return fail_with_errno(ENOMEM);
+		return fail_null(ENOMEM);
 	return ownrealloc(p, bytes);
 }

@@ -56,6 +56,7 @@ nofail_exit_once(int status)
 		if (exit_blocked)
 			_exit(status);
 		exiting_thread = pthread_self();
+		/* One thread.  NOLINTNEXTLINE(concurrency-mt-unsafe) */
 		exit(status);
 	}
 	if (none == me)

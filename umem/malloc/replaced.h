@@ -48,6 +48,6 @@ address_of_own(uintptr_t address)
 }
 
 #define is_replaced(name)                                                      \
-	unlikely((uintptr_t)name != address_of_own((uintptr_t)own##name))
+	unlikely((uintptr_t)(name) != address_of_own((uintptr_t)own##name))
 
 #endif

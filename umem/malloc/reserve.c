@@ -34,7 +34,7 @@
 #include "umem/malloc/bulk.h"
 #include "vmem/meta.h"
 
-/* Asserts what is always true of a reserve. */
+/* Asserts the invariants of a reserve. */
 static void
 reserve_check_locked(const struct cache_reserve *reserve)
 {
@@ -73,8 +73,7 @@ reserve_put(umem_cache_t *cache, void *const *objects, size_t n)
 	lock_take(&limit_lock);
 	nmissing =
 	    reserve_is_short(cache) ? reserve->want - reserve->nready : 0;
-	if (n > nmissing)
-		n = nmissing;
+	n = size_min(n, nmissing);
 	if (n != 0) {
 		memcpy(reserve->objects + reserve->nready, objects,
 		    n * sizeof(void *));
@@ -199,19 +198,16 @@ umem_cache_set_reserve(umem_cache_t *cache, size_t n)
 	size_t before = cache->reserve.want;
 
 	if (!reserve_grow(&cache->reserve, n))
-		goto no_memory;
+		return fail_int(ENOMEM);
 	reserve_set_want(cache, n);
 	/* A smaller reserve asks for less than before, so it may stay short. */
 	if (!reserve_fill_by(cache, /* reclaims */ true) && n >= before) {
 		reserve_set_want(cache, before);
 		reserve_trim(cache);
-		goto no_memory;
+		return fail_int(ENOMEM);
 	}
 	reserve_trim(cache);
 	return 0;
-no_memory:
-	errno = ENOMEM;
-	return -1;
 }
 
 void

@@ -142,16 +142,18 @@ vfork_begin(void)
 	return rseq_thread_stop(&cpu_layer.rseq);
 }
 
+static int
+result_of(long result)
+{
+	return result >= 0 ? (int)result : fail_int((int)-result);
+}
+
 pid_t
 vfork_end(long result, enum rseq_stopped stopped)
 {
 	if (stopped == RSEQ_STOPPED)
 		rseq_thread_resume(&cpu_layer.rseq);
-	if (result < 0) {
-		errno = (int)-result;
-		return -1;
-	}
-	return (pid_t)result;
+	return result_of(result);
 }
 
 /* Looked up when it is called, since nearly no process does. */
@@ -187,16 +189,12 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	child_tid = va_arg(arguments, pid_t *);
 	va_end(arguments);
 	next_functions_find_once();
-	if (next_clone == NULL) {
-		errno = ENOSYS;
-		return -1;
-	}
+	if (next_clone == NULL)
+		return fail_int(ENOSYS);
 	if (shares_tls)
 		stopped = vfork_begin();
-	if (stopped == RSEQ_NOT_STOPPED) {
-		errno = EAGAIN;
-		return -1;
-	}
+	if (stopped == RSEQ_NOT_STOPPED)
+		return fail_int(EAGAIN);
 	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM)
 		os_note_process();
 	errno = 0;
@@ -213,15 +211,6 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	if (stopped == RSEQ_STOPPED && (pid < 0 || (flags & CLONE_VFORK) != 0))
 		rseq_thread_resume(&cpu_layer.rseq);
 	return pid < 0 ? -1 : pid;
-}
-
-static int
-result_of(long result)
-{
-	if (result >= 0)
-		return (int)result;
-	errno = (int)-result;
-	return -1;
 }
 
 /*

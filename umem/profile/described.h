@@ -34,10 +34,35 @@
 	M(SAMPLE_GUARDED, sample, sample, is_guarded)                          \
 	M(SAMPLE_COUNTED_NOW, sample, sample, is_counted)                      \
 	M(SAMPLE_STACK, sample, sample, stack)                                 \
-	M(SAMPLE_FREED_STACK, sample, sample, freed_stack)                     \
+	M(SAMPLE_FREED_STACK, sample, sample, freed_stack)
+
+/* sample_stack.c */
+#define DESCRIBED_STACKS(M, V, C, B)                                           \
+	V(STACKS, stacks)                                                      \
+	V(NPEAKS, npeaks)                                                      \
+	V(PEAK_TIME, peak_time)                                                \
+	C(SAMPLE_BUCKETS)                                                      \
+	C(SAMPLE_BLOCK_PARTS)                                                  \
 	C(SAMPLE_FRAMES)                                                       \
 	B(SAMPLE_STACK_BYTES, sample_stack, sample_stack)                      \
+	M(SAMPLE_STACK_NEXT, sample_stack, sample_stack, next)                 \
 	M(SAMPLE_STACK_DEPTH, sample_stack, sample_stack, depth)               \
+	M(STACK_ALLOCATED_BLOCKS, sample_stack, sample_stack,                  \
+	    sums.allocated.blocks)                                             \
+	M(STACK_ALLOCATED_BYTES, sample_stack, sample_stack,                   \
+	    sums.allocated.bytes)                                              \
+	M(STACK_FREED_BLOCKS, sample_stack, sample_stack, sums.freed.blocks)   \
+	M(STACK_FREED_BYTES, sample_stack, sample_stack, sums.freed.bytes)     \
+	M(STACK_LIVED_MS_BLOCKS, sample_stack, sample_stack,                   \
+	    sums.lived_ms.blocks)                                              \
+	M(STACK_LIVED_MS_BYTES, sample_stack, sample_stack,                    \
+	    sums.lived_ms.bytes)                                               \
+	M(STACK_LIVED_S_BLOCKS, sample_stack, sample_stack,                    \
+	    sums.lived_s.blocks)                                               \
+	M(STACK_LIVED_S_BYTES, sample_stack, sample_stack, sums.lived_s.bytes) \
+	M(STACK_PEAK_BLOCKS, sample_stack, sample_stack, sums.peak.blocks)     \
+	M(STACK_PEAK_BYTES, sample_stack, sample_stack, sums.peak.bytes)       \
+	M(SAMPLE_STACK_NPEAKS, sample_stack, sample_stack, sums.npeaks)        \
 	M(SAMPLE_STACK_PCS, sample_stack, sample_stack, pc[0])
 
 #endif

@@ -152,10 +152,7 @@
 /* The largest mean that is doubled: no program has so much memory. */
 #define MEAN_MAX ((size_t)1 << 60)
 
-/*
- * Records that one hold of sample_lock visits: some 20 us where each is written
- * to a text.
- */
+/* Records that one hold of sample_lock visits: a few us. */
 #define VISITED_AT_ONCE 32
 
 struct sampling sampling;
@@ -186,12 +183,11 @@ static uint32_t queue_head, queue_tail; /* [sample_lock] ends; 0: none */
 _Static_assert(PAGE_MAP_SAMPLES <= UINT32_MAX, "a record has 32 bits for one");
 _Static_assert(SAMPLE_NONE == 0, "the state of a new record");
 
-#ifdef UMEM_DEBUG
 /*
  * Is the table consistent?  Each record knows its number, and the free list
  * has no cycle and only records that are free and not guarded.
  */
-static bool
+static inline bool
 sample_check_locked(void)
 {
 	uint32_t nfree = 0;
@@ -209,22 +205,16 @@ sample_check_locked(void)
 }
 
 /* Checks the table once in as many calls as it has records. */
-static void
+static inline bool
 sample_check_sometimes_locked(void)
 {
 	static uint32_t ncalls; /* [sample_lock] */
 
 	if (nsamples > 64 && ++ncalls < nsamples)
-		return;
+		return true;
 	ncalls = 0;
-	umem_assert(sample_check_locked());
+	return sample_check_locked();
 }
-#else
-static inline void
-sample_check_sometimes_locked(void)
-{
-}
-#endif
 
 static struct sample **
 sample_table(void)
@@ -264,7 +254,7 @@ record_reuse(void)
 		s = samples[free_records];
 		free_records = s->next;
 	}
-	sample_check_sometimes_locked();
+	umem_assert(sample_check_sometimes_locked());
 	lock_release(&sample_lock);
 	return s;
 }
@@ -283,7 +273,7 @@ record_create(void)
 		s->index = ++nsamples;
 	if (s->index != 0)
 		store_release(&table[s->index], s);
-	sample_check_sometimes_locked();
+	umem_assert(sample_check_sometimes_locked());
 	lock_release(&sample_lock);
 	if (s->index != 0)
 		return s;
@@ -299,7 +289,7 @@ record_recycle(struct sample *s)
 	lock_take(&sample_lock);
 	s->next = free_records;
 	free_records = s->index;
-	sample_check_sometimes_locked();
+	umem_assert(sample_check_sometimes_locked());
 	lock_release(&sample_lock);
 }
 
@@ -401,6 +391,7 @@ record_fill(struct sample *s, void *block, void *span, size_t size,
 	s->span = span;
 	s->size = s->counted = size;
 	s->mean = load_relaxed(&sampling.mean);
+	s->weight = sample_weight(size, s->mean);
 	s->time = os_exact_ns();
 	s->thread = stack_thread();
 	umem_assert((char *)block >= (char *)span && s->stack != NULL);
@@ -449,12 +440,12 @@ record_discount(struct sample *s)
 		sub_relaxed(&nlive, 1);
 }
 
-/* Tells tracers of a sample; see man/umem.1, "PROBES". */
+/* The block of the record is freed, or another block from now on. */
 static void
-probe_alloc(const struct sample *s)
+record_count_free(struct sample *s)
 {
-	probe_fire(otel_memory, alloc, s->block, s->size,
-	    sample_weight(s->size, s->mean));
+	sample_stack_freed(
+	    s->stack, s->counted, s->weight, os_exact_ns() - s->time);
 }
 
 /* Makes the block a sample, for the library and for the umem command. */
@@ -465,10 +456,12 @@ sample_publish(struct sample *s, size_t bytes)
 	umem_assert(s->index != 0 && bytes % HEAP_UNIT == 0);
 	store_relaxed(&s->is_counted, 1);
 	add_relaxed(&nlive, 1);
+	sample_stack_allocated(s->stack, s->counted, s->weight);
 	store_release(&s->state, SAMPLE_LIVE);
 	page_map_enter_sample(s->span, bytes, s->block, s->index);
 	add_relaxed(&sample_ntaken, 1);
-	probe_alloc(s);
+	/* Tells tracers; see man/umem.1, "PROBES". */
+	probe_fire(otel_memory, alloc, s->block, s->size, s->weight);
 	return s->block;
 }
 
@@ -826,6 +819,7 @@ sample_end(struct sample *s)
 {
 	store_release(&s->state, SAMPLE_NONE);
 	probe_fire(otel_memory, free, s->block);
+	record_count_free(s);
 	record_discount(s);
 	record_recycle(s);
 }
@@ -908,6 +902,7 @@ sample_end_life(uint32_t index, const char *api, bool defers)
 static void
 sample_release(struct sample *s)
 {
+	record_count_free(s);
 	if (s->is_guarded)
 		sample_release_guarded(s);
 	else
@@ -1015,14 +1010,10 @@ sample_refresh_option(void)
 public int
 umem_sample(size_t bytes)
 {
-	if (!umem_ready()) {
-		errno = EAGAIN;
-		return -1;
-	}
-	if (!sampling.is_allowed) {
-		errno = ENOTSUP;
-		return -1;
-	}
+	if (!umem_ready())
+		return fail_int(EAGAIN);
+	if (!sampling.is_allowed)
+		return fail_int(ENOTSUP);
 	sampling_set_mean(bytes);
 	return 0;
 }

@@ -66,6 +66,7 @@ struct sample {
 	 * samples were halved; [sample_lock] while it is live
 	 */
 	uint64_t mean;
+	uint64_t weight;     /* bytes for which it stood when it was taken */
 	uint64_t page_bytes; /* of its pages; they end at the guard page */
 	uint64_t time;       /* ns, CLOCK_MONOTONIC */
 	uint64_t thread;

@@ -168,16 +168,10 @@ countdown_pass(uint64_t size, size_t mean)
 	return before;
 }
 
-static size_t
-mean_now(void)
-{
-	return load_relaxed(&sampling.mean);
-}
-
 bool
 sample_count_block(size_t size)
 {
-	size_t mean = mean_now();
+	size_t mean = load_relaxed(&sampling.mean);
 
 	if (mean <= 1) {
 		countdown_begin(mean == 1 ? 0 : COUNTDOWN_MAX - 1, 0);
@@ -225,7 +219,7 @@ marked_part(size_t bytes, size_t mean)
 bool
 sample_count_marked(size_t size, size_t round_bytes)
 {
-	size_t mean = mean_now();
+	size_t mean = load_relaxed(&sampling.mean);
 
 	umem_assert(size <= round_bytes);
 	if (mean == 0 || round_bytes > sample_count_marked_max(mean))
@@ -244,7 +238,7 @@ candidate_distance(void)
 static bool
 candidate_accept(size_t bytes)
 {
-	size_t mean = mean_now();
+	size_t mean = load_relaxed(&sampling.mean);
 
 	return mean != 0 && bytes <= sample_count_marked_max(mean) &&
 	       happens(marked_part(bytes, mean),
@@ -254,8 +248,9 @@ candidate_accept(size_t bytes)
 static unsigned
 marks_find(size_t bytes, unsigned n)
 {
-	size_t mean = mean_now();
+	size_t mean = load_relaxed(&sampling.mean);
 
+	umem_assert(bytes != 0);
 	if (mean == 0 || bytes > sample_count_marked_max(mean))
 		return n;
 	return (unsigned)(countdown_pass(n * bytes, mean) / bytes);

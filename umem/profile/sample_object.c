@@ -45,6 +45,7 @@
 #include "umem/cache/cache_hooks.h"
 #include "umem/cache/misuse.h"
 #include "umem/base/page_map.h"
+#include "umem/debug/report.h"
 #include "umem/profile/sample_count.h"
 #include "umem/profile/sample_object.h"
 #include "umem/upkeep/update.h"
@@ -154,6 +155,47 @@ sample_object_instead_slow(struct umem_cache *cache, void *object)
 		update_run(work);
 	return p;
 }
+
+/* Live samples of a cache. */
+struct some {
+	const struct umem_cache *cache;
+	const struct sample **found;
+	unsigned n, most;
+};
+
+static void
+find_one(struct sample *s, void *arg)
+{
+	struct some *some = arg;
+
+	if (s->cache == some->cache && some->n < some->most)
+		some->found[some->n++] = s;
+}
+
+static unsigned
+find_some(
+    const struct umem_cache *cache, const struct sample **found, unsigned most)
+{
+	struct some some = {.cache = cache, .found = found, .most = most};
+
+	sample_each(find_one, &some);
+	return some.n;
+}
+
+/*
+ * No thread may free objects of a cache that is destroyed.  If one does, the
+ * report is wrong, but nothing faults: records stay mapped.
+ */
+static void
+report_sample(const struct sample *sample)
+{
+	report_line("    %p", (void *)sample->block);
+	sample_report_callers(sample);
+	report_send();
+}
+
+const struct cache_sampler cache_sampler = {
+    .find = find_some, .report = report_sample};
 
 bool
 sample_is_object_of(const struct umem_cache *cache, const void *p)

@@ -3,15 +3,28 @@
  *
  * A program has many samples and few call sites, so each distinct stack is
  * stored once, in metadata memory: 64 frames for each of 32768 samples would be
- * 16 MiB.  A stack has the references of the records that have it, and is freed
- * with the last one.  A record keeps its references until it is filled again,
- * so there are at most two stacks for each record, and the table needs no limit
- * of its own.  A sample for whose stack there is no memory is not kept, like
- * one without a record.
+ * 16 MiB.  A stack has the references of the records that have it.  A record
+ * keeps its references until it is filled again, so there are at most two
+ * referenced stacks for each record.  Without a reference, a stack stays for
+ * its sums while the table has at most sample_stacks_kept.  A sample for whose
+ * stack there is no memory is not kept, like one without a record.
  *
- * Locking: table_lock guards the buckets.  It is a leaf.  A search increases
- * nrefs with the lock held, and a thread decreases it with the lock held, so no
- * search finds a stack that is being freed.
+ * Sums
+ *	A sample adds its weight to the sums of its stack, and takes away the
+ *	same weight, whatever has happened to its record since.  So the live sum
+ *	of a stack is never negative, and the sums stay right when samples are
+ *	halved.
+ *
+ * Peak
+ *	When the live bytes of all stacks exceed their last peak by a twentieth,
+ *	this is the next peak, and npeaks is increased.  The live sum of each
+ *	stack at this moment must be kept.  It is copied when the stack changes
+ *	next: that the stack's npeaks is smaller says that it has not changed
+ *	since, and that its live sum is the one to keep.
+ *
+ * Locking: table_lock guards the buckets and the sums.  It is a leaf.  A search
+ * increases nrefs with the lock held, and a thread decreases it with the lock
+ * held, so no search finds a stack that is being freed.
  *
  * Memory of a freed stack stays mapped (meta.c).  A handler of SIGSEGV that
  * reports a record while another thread refills it may therefore print wrong
@@ -20,21 +33,37 @@
 #include <string.h>
 
 #include "umem/debug/stack.h"
+#include "umem/profile/described.h"
 #include "umem/profile/sample_stack.h"
+#include "vmem/account.h"
+#include "vmem/describe.h"
 #include "vmem/hash.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
+#include "vmem/os.h"
 #include "vmem/panic.h"
 
 /*
  * A program with 10000 call sites has chains of 3.  The pages of buckets that
  * were never used have no memory.
  */
-#define BUCKETS 4096
+#define SAMPLE_BUCKETS 4096
+
+/* A new peak exceeds the last one by 1/PEAK_PART of it. */
+#define PEAK_PART 20
+
+#define MS_NS UINT64_C(1000000)
+
+/* Most programs have fewer; with 64 frames each they take 5 MiB. */
+uint32_t sample_stacks_kept = 8192;
 
 static struct lock table_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
-static struct sample_stack *buckets[BUCKETS] seldom_used; /* [table_lock] */
-static uint32_t nstacks;                                  /* [table_lock] */
+static struct sample_stack
+    *stacks[SAMPLE_BUCKETS] seldom_used; /* [table_lock] */
+static uint32_t nstacks;                 /* [table_lock] */
+static uint64_t peak_bytes; /* [table_lock] live bytes at the last peak */
+static uint64_t npeaks;     /* [table_lock] peaks so far */
+static uint64_t peak_time;  /* [table_lock] of the last, ns, CLOCK_MONOTONIC */
 
 static size_t
 stack_bytes(unsigned depth)
@@ -66,7 +95,7 @@ stack_has(const struct sample_stack *stack, const uintptr_t *pcs)
 static struct sample_stack **
 bucket_of(uint64_t hash)
 {
-	return &buckets[hash % BUCKETS];
+	return &stacks[hash % SAMPLE_BUCKETS];
 }
 
 /* Returns the stack with a further reference, or NULL. */
@@ -80,7 +109,7 @@ find_locked(uint64_t hash, const uintptr_t *pcs, unsigned depth)
 				    !stack_has(stack, pcs)))
 		stack = stack->next;
 	if (stack != NULL)
-		add_relaxed(&stack->nrefs, 1);
+		stack->nrefs++;
 	return stack;
 }
 
@@ -150,7 +179,7 @@ sample_stack_drop(struct sample_stack *stack)
 		return;
 	link = bucket_of(stack->hash);
 	lock_take(&table_lock);
-	is_last = sub_relaxed(&stack->nrefs, 1) == 0;
+	is_last = --stack->nrefs == 0 && nstacks > sample_stacks_kept;
 	if (is_last) {
 		while (*link != stack)
 			link = &(*link)->next;
@@ -162,15 +191,85 @@ sample_stack_drop(struct sample_stack *stack)
 		meta_free(stack, stack_bytes(stack->depth));
 }
 
-uint32_t
-sample_stack_count(void)
+/* Keeps the live sum of the last peak, before the sums change. */
+static void
+keep_peak_locked(struct sample_sums *sums)
 {
-	uint32_t n;
+	lock_assert_held(&table_lock);
+	if (sums->npeaks == npeaks)
+		return;
+	sums->peak = sample_sums_live(sums);
+	sums->npeaks = npeaks;
+}
+
+static void
+note_peak_locked(void)
+{
+	uint64_t live_bytes =
+	    account_get(&account.allocated) - account_get(&account.freed);
+
+	lock_assert_held(&table_lock);
+	if (live_bytes <= peak_bytes + peak_bytes / PEAK_PART)
+		return;
+	peak_bytes = live_bytes;
+	peak_time = os_exact_ns();
+	npeaks++;
+}
+
+/* Returns the sum for which a sample of so many bytes stands. */
+static struct sample_sum
+sum_of(uint64_t bytes, uint64_t weight)
+{
+	double blocks = bytes == 0 ? 1 : (double)weight / (double)bytes;
+
+	return (struct sample_sum){
+	    (uint64_t)(blocks * SAMPLE_BLOCK_PARTS), weight};
+}
+
+void
+sample_stack_allocated(
+    struct sample_stack *stack, uint64_t bytes, uint64_t weight)
+{
+	struct sample_sum sum = sum_of(bytes, weight);
 
 	lock_take(&table_lock);
-	n = nstacks;
+	keep_peak_locked(&stack->sums);
+	sample_sum_add(&stack->sums.allocated, sum);
+	account_add(&account.allocated, sum.bytes);
+	account_add(&account.nallocated, sum.blocks);
+	note_peak_locked();
 	lock_release(&table_lock);
-	return n;
+}
+
+void
+sample_stack_freed(
+    struct sample_stack *stack, uint64_t bytes, uint64_t weight, uint64_t ns)
+{
+	struct sample_sums *sums = &stack->sums;
+	struct sample_sum sum = sum_of(bytes, weight);
+
+	lock_take(&table_lock);
+	keep_peak_locked(sums);
+	sample_sum_add(&sums->freed, sum);
+	if (ns < MS_NS)
+		sample_sum_add(&sums->lived_ms, sum);
+	if (ns < 1000 * MS_NS)
+		sample_sum_add(&sums->lived_s, sum);
+	account_add(&account.freed, sum.bytes);
+	account_add(&account.nfreed, sum.blocks);
+	lock_release(&table_lock);
+}
+
+void
+sample_stack_each(
+    void (*visit)(const struct sample_stack *, void *arg), void *arg)
+{
+	for (size_t i = 0; i < SAMPLE_BUCKETS; i++) {
+		lock_take(&table_lock);
+		for (struct sample_stack *s = stacks[i]; s != NULL; s = s->next)
+			visit(s, arg);
+		lock_release(&table_lock);
+	}
 }
 
 void
@@ -184,3 +283,5 @@ sample_stack_unlock_for_fork(void)
 {
 	lock_release_for_fork(&table_lock);
 }
+
+DESCRIBE(DESCRIBED_STACKS);

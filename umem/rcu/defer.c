@@ -91,11 +91,10 @@ kind_api_name(unsigned kind)
 static struct defer *
 layer_find(const struct umem_cache *cache, const void *key)
 {
-	struct defer *layer = defer_first_of_cache(cache);
-
-	while (layer != NULL && layer->key != key)
-		layer = defer_next_of_cache(layer);
-	return layer;
+	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
+		if (layer->key == key)
+			return layer;
+	return NULL;
 }
 
 /* Sections push only where a push is all there is to do. */
@@ -142,7 +141,7 @@ domain_add_layer_locked(struct domain *domain, struct defer *layer)
 {
 	lock_assert_held(&defer_lock);
 	layer->next = domain->layers;
-	/* Release; pairs with the acquire in domain_first_layer(). */
+	/* Release; pairs with the acquire in chain_foreach(). */
 	store_release(&domain->layers, layer);
 }
 
@@ -168,7 +167,7 @@ cache_layer(struct domain *domain, struct umem_cache *cache)
 		    nsamples != 0 && cache->destruct != NULL;
 		layer->next_of_cache = cache->defers;
 		domain_add_layer_locked(domain, layer);
-		/* Release; pairs with the acquire in defer_first_of_cache(). */
+		/* Release; pairs with the acquire in chain_foreach(). */
 		store_release(&cache->defers, layer);
 	}
 	lock_release(&defer_lock);
@@ -264,6 +263,7 @@ chunk_unmark_waiting(
 static void
 chunk_release(struct umem_cache *cache, void *p, const char *name)
 {
+	umem_assert(cache != NULL);
 	if (sample_object_free(cache, p, name))
 		return;
 	if (cache->debug != 0) {
@@ -387,34 +387,30 @@ defer_release(struct defer *layer, void *object)
 static bool
 layer_gives_magazines(const struct defer *layer)
 {
-	return layer->kind == DEFER_OBJECT && layer->cache->has_magazines;
+	return layer->cache != NULL && layer->cache->has_magazines;
 }
 
-/* Moves rounds to a magazine that has room. */
+/*
+ * Moves the rounds of a magazine that is not full to *part, and deletes the
+ * magazine.  Gives *part whenever it is full.
+ */
 static void
-magazine_move_rounds(struct magazine *to, struct magazine *from)
-{
-	umem_assert(to != from && to->nrounds <= to->capacity);
-	while (to->nrounds < to->capacity && from->nrounds > 0)
-		to->round[to->nrounds++] = from->round[--from->nrounds];
-}
-
-/* Gives the rounds of a small magazine, and deletes it. */
-static void
-layer_give_small(
+layer_give_rounds(
     struct defer *layer, struct magazine *mag, struct magazine **part)
 {
 	struct umem_cache *cache = layer->cache;
 
 	while (mag->nrounds > 0) {
+		void *object = mag->round[--mag->nrounds];
+
 		if (*part == NULL)
 			*part = magazine_empty(&cache->mag);
 		if (*part == NULL) {
-			cache_take_back_one(cache, mag->round[--mag->nrounds],
-			    layer_api_name(layer));
+			cache_take_back_one(
+			    cache, object, layer_api_name(layer));
 			continue;
 		}
-		magazine_move_rounds(*part, mag);
+		(*part)->round[(*part)->nrounds++] = object;
 		if ((*part)->nrounds == (*part)->capacity)
 			defer_give_part(layer, part);
 	}
@@ -454,24 +450,10 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 	    !layer->cache->slabs.is_type_stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)
 			checker_poison(mag->round[i], layer->cache->bufsize);
-	if (mag->capacity == SINGLE_ROUND_CAPACITY && mag->nrounds == 1) {
-		layer_give_small(layer, mag, part);
-		return;
-	}
-	if (mag->nrounds < mag->capacity) {
-		struct magazine *rest = mag;
-
-		if (*part == NULL) {
-			*part = mag;
-			return;
-		}
-		magazine_move_rounds(*part, mag);
-		if ((*part)->nrounds == (*part)->capacity) {
-			mag = *part;
-			*part = rest;
-		}
-	}
-	cache_take_back(layer->cache, mag);
+	if (mag->nrounds < mag->capacity)
+		layer_give_rounds(layer, mag, part);
+	else
+		cache_take_back(layer->cache, mag);
 }
 
 void
@@ -615,7 +597,7 @@ layer_push(const struct defer *layer, void *object)
 static inline struct defer *
 layer_if_first(const struct umem_cache *cache, const void *key)
 {
-	struct defer *layer = defer_first_of_cache(cache);
+	struct defer *layer = load_acquire(&cache->defers);
 
 	return likely(layer != NULL) && likely(layer->key == key) ? layer
 								  : NULL;
@@ -725,8 +707,8 @@ block_defer_slow(
 	    !alloc_size_matches(p, class, bytes, size))
 		misuse_size(name, p, size);
 	if (class != PAGE_MAP_LARGE && class != CLASS_SAMPLE)
-		return object_defer_slow(
-		    class_cache[class], p, size, kind, key, grace_of);
+		return object_defer_slow(class_cache[alloc_number_at(p, class)],
+		    p, size, kind, key, grace_of);
 	domain = domain_get(key, grace_of);
 	return errno_result(
 	    domain == NULL ? EAGAIN
@@ -735,12 +717,13 @@ block_defer_slow(
 	    saved);
 }
 
-/* Returns the layer of a block's class, or NULL if no section may push. */
+/* Returns the layer of a block of a class, or NULL if no section may push. */
 static inline struct defer *
-layer_of_class(unsigned class, const void *key)
+layer_of_block(const void *p, unsigned class, const void *key)
 {
-	return likely(class != 0) ? layer_if_first(class_cache[class], key)
-				  : NULL;
+	return likely(class != 0)
+		   ? layer_if_first(class_cache[alloc_number_at(p, class)], key)
+		   : NULL;
 }
 
 public int
@@ -748,7 +731,7 @@ umem_defer_sized(
     void *buf, size_t size, const void *key, umem_grace_of_t *grace_of)
 {
 	unsigned class = alloc_class_at(buf);
-	struct defer *layer = layer_of_class(class, key);
+	struct defer *layer = layer_of_block(buf, class, key);
 
 	if (likely(layer != NULL) && likely(size - 1 < SIZE_SMALL) &&
 	    likely(size_class_small(size) == class) && layer_push(layer, buf))
@@ -766,10 +749,7 @@ foreign_defer(void *p, void (*release)(void *), size_t (*usable)(void *),
 	int saved = errno;
 	struct domain *domain;
 
-	if (!umem_ready())
-		return errno_result(EAGAIN, saved);
-	domain = domain_get(key, grace_of);
-	if (domain == NULL)
+	if (!umem_ready() || (domain = domain_get(key, grace_of)) == NULL)
 		return errno_result(EAGAIN, saved);
 	store_relaxed(&domain->release, release);
 	store_relaxed(&domain->usable, usable);
@@ -786,7 +766,7 @@ umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
 		return p == NULL
 			   ? 0
 			   : foreign_defer(p, release, usable, key, grace_of);
-	layer = layer_of_class(alloc_class_at(p), key);
+	layer = layer_of_block(p, alloc_class_at(p), key);
 	if (likely(layer != NULL) && layer_push(layer, p))
 		return 0;
 	/* Valgrind and sanitizers have a malloc() of their own. */
@@ -805,6 +785,7 @@ umem_defer_attach(
 
 	if (domain == NULL || layer_get(domain, cache) == NULL)
 		return errno_result(ENOMEM, saved);
+	store_relaxed(&domain->is_inherited, 0);
 	return errno_result(domain_is_broken(domain) ? ENOTSUP : 0, saved);
 }
 
@@ -857,8 +838,7 @@ defer_retire(struct umem_cache *cache)
 static void
 cache_go_offline(struct umem_cache *cache)
 {
-	for (struct defer *layer = defer_first_of_cache(cache); layer != NULL;
-	     layer = defer_next_of_cache(layer))
+	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
 		if (!domain_go_offline(layer->domain, &layer->was_online))
 			panic("umem_cache_destroy(%s): in a read-side section, "
 			      "or in a function that a grace period calls",
@@ -899,8 +879,7 @@ defer_end_cache(struct umem_cache *cache)
 	cache_go_offline(cache);
 	while (cache->defers != NULL && layer_end(cache_first_made(cache)))
 		;
-	for (struct defer *layer = cache->defers; layer != NULL;
-	     layer = layer->next_of_cache)
+	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
 		domain_go_online(layer->domain, layer->was_online);
 	return cache->defers == NULL;
 }
@@ -910,8 +889,7 @@ defer_waiting(const struct umem_cache *cache)
 {
 	size_t n = 0;
 
-	for (struct defer *layer = defer_first_of_cache(cache); layer != NULL;
-	     layer = defer_next_of_cache(layer))
+	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
 		n += deferred_rounds(&layer->mags);
 	return n;
 }

@@ -50,19 +50,16 @@ struct defer {
 	bool calls_program;          /* [I] a release may call the program */
 };
 
-static inline struct defer *
-defer_first_of_cache(const struct umem_cache *cache)
-{
-	/* Acquire; pairs with the release in cache_layer(). */
-	return load_acquire(&cache->defers);
-}
-
-static inline struct defer *
-defer_next_of_cache(const struct defer *layer)
-{
-	/* Relaxed: the layer that leads here was published after the next. */
-	return load_relaxed(&layer->next_of_cache);
-}
+/*
+ * A walk over domains, or over layers of a domain or of a cache: they enter at
+ * the head, and next of one that leaves stays.  Acquire; pairs with the release
+ * by which an item is entered, when its other members are set.
+ */
+/* NOLINTBEGIN(bugprone-macro-parentheses): item is declared, type is a type. */
+#define chain_foreach(item, head, type, next)                                  \
+	for (type *item = load_acquire(&(head)); item != NULL;                 \
+	     item = load_acquire(&item->next))
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /*
  * A flavour of liburcu.  Keys: [I] set at creation, [a] atomic, [l] defer_lock
@@ -86,6 +83,7 @@ struct domain {
 	uint32_t grace_state;     /* [a] of the turn; see grace.c */
 	uint32_t is_broken;       /* [a] 1: no grace period can end here */
 	uint32_t has_empty_slabs; /* [a] 1: of a type-stable cache */
+	uint32_t is_inherited;    /* [a] 1: in a child; see grace.c, fork() */
 	uint32_t fork_waits;      /* [a] 1: a fork() waits for the turn */
 	uintptr_t fork_holder; /* [t] thread that holds the turn for a fork() */
 	uint64_t collect_ns;   /* [t] when magazines were collected last */

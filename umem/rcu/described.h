@@ -2,7 +2,7 @@
 #ifndef UMEM_RCU_DESCRIBED_H
 #define UMEM_RCU_DESCRIBED_H
 
-/* grace.c */
+/* umem/describe.c */
 #define DESCRIBED_GRACE(M, V, C, B)                                            \
 	V(DOMAINS, domains)                                                    \
 	C(DEFER_OBJECT)                                                        \

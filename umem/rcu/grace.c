@@ -99,6 +99,11 @@
  *	period was in progress all the same, the domain is broken in the child:
  *	deferred frees fail there with ENOTSUP, and it has no thread, which
  *	would wait for ever.
+ *	    In the child, liburcu still has the registrations of readers that
+ *	do not exist there, in memory that libc may use again for threads of
+ *	the child.  So the child waits for no grace period before the program
+ *	calls umem_cache_rcu() or defers a free there: empty slabs of
+ *	type-stable caches alone are no reason (is_inherited).
  *	    The flavour bp is different, because its synchronize() works in the
  *	child: the program calls urcu_bp_before_fork(), which takes liburcu's
  *	locks, and releases them in the child.  While it has them no grace
@@ -112,10 +117,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "umem/rcu/described.h"
 #include "umem/rcu/defer.h"
 #include "umem/upkeep/update_thread.h"
-#include "vmem/describe.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -206,22 +209,20 @@ domain_releaser(const struct domain *domain)
 static bool
 thread_is_in_cycle(void)
 {
-	struct domain *domain = load_acquire(&domains);
-
-	while (domain != NULL && !domain_has_turn(domain) &&
-	       domain_releaser(domain) != thread_self())
-		domain = domain->next;
-	return domain != NULL;
+	chain_foreach (domain, domains, struct domain, next)
+		if (domain_has_turn(domain) ||
+		    domain_releaser(domain) == thread_self())
+			return true;
+	return false;
 }
 
 bool
 domain_is_reader(void)
 {
-	struct domain *domain = load_acquire(&domains);
-
-	while (domain != NULL && !domain->grace.reading())
-		domain = domain->next;
-	return domain != NULL;
+	chain_foreach (domain, domains, struct domain, next)
+		if (domain->grace.reading())
+			return true;
+	return false;
 }
 
 /* Takes the turn if it is TURN_FREE, or if it is TURN_HANDED. */
@@ -342,12 +343,10 @@ domain_is_broken(const struct domain *domain)
 struct domain *
 domain_find(const void *key)
 {
-	/* Acquire; pairs with the release in domain_make(). */
-	struct domain *domain = load_acquire(&domains);
-
-	while (domain != NULL && domain->key != key)
-		domain = domain->next;
-	return domain;
+	chain_foreach (domain, domains, struct domain, next)
+		if (domain->key == key)
+			return domain;
+	return NULL;
 }
 
 struct domain *
@@ -406,19 +405,6 @@ domain_synchronize_in_turn(struct domain *domain)
 		os_futex_wait(&domain->grace_state, GRACE_HELD, 0);
 }
 
-static inline struct defer *
-domain_first_layer(const struct domain *domain)
-{
-	/* Acquire; pairs with the release that published the layer. */
-	return load_acquire(&domain->layers);
-}
-
-static inline struct defer *
-layer_next(const struct defer *layer)
-{
-	return load_acquire(&layer->next);
-}
-
 /*
  * Collects magazines of the layer as deferred_collect() does.  Returns false if
  * it could not have some of them.
@@ -442,8 +428,7 @@ domain_collect(struct domain *domain, bool all)
 {
 	bool complete = true;
 
-	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer))
+	chain_foreach (layer, domain->layers, struct defer, next)
 		complete &= layer_collect(layer, all);
 	return complete;
 }
@@ -453,15 +438,13 @@ static void
 domain_collect_single_blocks(struct domain *domain)
 {
 	umem_assert(domain_has_turn(domain));
-	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer))
+	chain_foreach (layer, domain->layers, struct defer, next)
 		if (layer->mags.object_bytes == 0)
 			layer_collect(layer, /* all */ true);
 }
 
-#ifdef UMEM_DEBUG
 /* Is the layer one of the domain, and are its waiting magazines counted? */
-static bool
+static inline bool
 layer_is_sound_in_turn(const struct domain *domain, const struct defer *layer)
 {
 	size_t nrounds = 0;
@@ -482,11 +465,11 @@ layer_is_sound_in_turn(const struct domain *domain, const struct defer *layer)
 }
 
 /* Checks all layers: once in a cycle, in which a grace period takes longer. */
-static bool
+static inline bool
 domain_is_sound_in_turn(const struct domain *domain)
 {
-	for (const struct defer *layer = domain_first_layer(domain);
-	     layer != NULL; layer = layer_next(layer))
+	umem_assert(domain_has_turn(domain));
+	chain_foreach (layer, domain->layers, const struct defer, next)
 		if (!layer_is_sound_in_turn(domain, layer))
 			return false;
 	for (unsigned kind = 0; kind < DEFER_KINDS; kind++) {
@@ -497,20 +480,6 @@ domain_is_sound_in_turn(const struct domain *domain)
 	}
 	return true;
 }
-
-static void
-domain_check_in_turn(const struct domain *domain)
-{
-	umem_assert(domain_has_turn(domain));
-	umem_assert(domain_is_sound_in_turn(domain));
-}
-#else
-static inline void
-domain_check_in_turn(const struct domain *domain)
-{
-	(void)domain;
-}
-#endif
 
 static void
 layer_release_waiting(struct domain *domain, struct defer *layer)
@@ -537,17 +506,15 @@ layer_release_waiting(struct domain *domain, struct defer *layer)
 static bool
 layer_retires_slabs(const struct defer *layer)
 {
-	const struct defer *other;
-
 	if (layer->cache == NULL || !layer->cache->slabs.is_type_stable ||
-	    defer_next_of_cache(layer) != NULL)
+	    load_relaxed(&layer->next_of_cache) != NULL)
 		return false;
-	/* Another thread may be about to enter the layer into this list. */
-	other = defer_first_of_cache(layer->cache);
-	while (
-	    other != NULL && other != layer && !domain_is_broken(other->domain))
-		other = defer_next_of_cache(other);
-	return other == layer;
+	chain_foreach (
+	    other, layer->cache->defers, const struct defer, next_of_cache)
+		if (other == layer || domain_is_broken(other->domain))
+			return other == layer;
+	/* Another thread is about to enter the layer into this list. */
+	return false;
 }
 
 /* Retires empty slabs of the layer's cache.  Returns whether there are any. */
@@ -572,9 +539,9 @@ layer_release_slabs(struct defer *layer, uint32_t batch)
 	umem_assert(batch != 0);
 	umem_assert(!domain_has_turn(layer->domain));
 	/* The layer is in the list: it had to be to retire slabs. */
-	for (const struct defer *other = defer_first_of_cache(layer->cache);
-	     other != layer; other = defer_next_of_cache(other))
-		if (!domain_wait(other->domain))
+	chain_foreach (
+	    other, layer->cache->defers, const struct defer, next_of_cache)
+		if (other != layer && !domain_wait(other->domain))
 			return;
 	slab_end_retired(&layer->cache->slabs, batch);
 }
@@ -592,12 +559,10 @@ domain_tell_release(struct domain *domain)
 static bool
 domain_has_calls(const struct domain *domain)
 {
-	const struct defer *layer = domain_first_layer(domain);
-
-	while (layer != NULL &&
-	       (!layer->calls_program || layer->mags.waiting == NULL))
-		layer = layer_next(layer);
-	return layer != NULL;
+	chain_foreach (layer, domain->layers, const struct defer, next)
+		if (layer->calls_program && layer->mags.waiting != NULL)
+			return true;
+	return false;
 }
 
 /*
@@ -615,8 +580,7 @@ domain_call_program(struct domain *domain)
 	store_relaxed(&domain->releaser, thread_self());
 	turn_release(domain);
 	/* No layer is unlinked meanwhile (domain_await_releases()). */
-	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer))
+	chain_foreach (layer, domain->layers, struct defer, next)
 		if (layer->calls_program)
 			layer_release_waiting(domain, layer);
 	/* Release; pairs with domain_releaser(): the lists are empty. */
@@ -636,8 +600,7 @@ domain_begin_wait(struct domain *domain, bool may_retire, bool calls_program)
 {
 	bool any = false;
 
-	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer)) {
+	chain_foreach (layer, domain->layers, struct defer, next) {
 		if (calls_program || !layer->calls_program)
 			any |= deferred_begin_wait(&layer->mags);
 		if (may_retire && layer_retires_slabs(layer))
@@ -663,10 +626,9 @@ domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
 		__atomic_store_n(&domain->has_empty_slabs, 0, __ATOMIC_SEQ_CST);
 	if (!domain_begin_wait(domain, may_retire, calls_program))
 		return false;
-	domain_check_in_turn(domain);
+	umem_assert(domain_is_sound_in_turn(domain));
 	domain_synchronize_in_turn(domain);
-	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer))
+	chain_foreach (layer, domain->layers, struct defer, next)
 		if (!layer->calls_program)
 			layer_release_waiting(domain, layer);
 	if (calls_program)
@@ -678,11 +640,10 @@ domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
 static struct defer *
 domain_first_releasable(const struct domain *domain)
 {
-	struct defer *layer = domain_first_layer(domain);
-
-	while (layer != NULL && layer->retired_batch == 0)
-		layer = layer_next(layer);
-	return layer;
+	chain_foreach (layer, domain->layers, struct defer, next)
+		if (layer->retired_batch != 0)
+			return layer;
+	return NULL;
 }
 
 /* Runs step 4.  The caller has the turn, and gives it up meanwhile. */
@@ -737,8 +698,7 @@ static bool
 domain_is_used(struct domain *domain)
 {
 	umem_assert(domain_has_turn(domain));
-	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer))
+	chain_foreach (layer, domain->layers, struct defer, next)
 		if (deferred_is_used(&layer->mags))
 			return true;
 	return false;
@@ -835,9 +795,9 @@ domain_retire(struct domain *domain)
 void
 defer_rouse(void)
 {
-	for (struct domain *domain = load_acquire(&domains); domain != NULL;
-	     domain = domain->next)
-		if (load_relaxed(&domain->has_empty_slabs) != 0)
+	chain_foreach (domain, domains, struct domain, next)
+		if (load_relaxed(&domain->has_empty_slabs) != 0 &&
+		    load_relaxed(&domain->is_inherited) == 0)
 			domain_loaded(domain);
 }
 
@@ -1045,6 +1005,15 @@ domain_hold_in_grace(struct domain *domain)
 	    GRACE_HELD, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* Lets the thread that domain_hold_in_grace() keeps go on. */
+static void
+domain_end_hold(struct domain *domain)
+{
+	/* Release; pairs with domain_synchronize_in_turn(). */
+	store_release(&domain->grace_state, GRACE_LISTS_COMPLETE);
+	os_futex_wake(&domain->grace_state, 1);
+}
+
 /* Does another thread call the program for a cycle? */
 static bool
 domain_is_calling(const struct domain *domain)
@@ -1081,8 +1050,13 @@ domain_try_hold(struct domain *domain)
 	}
 	/* A grace period, but not the release after it, may need us. */
 	if ((domain->grace.forks || domain->grace.reading()) &&
-	    domain_hold_in_grace(domain))
-		return true;
+	    domain_hold_in_grace(domain)) {
+		if (!domain_is_calling(domain))
+			return true;
+		/* The turn has changed hands since the first look. */
+		domain_end_hold(domain);
+		return false;
+	}
 	return turn_try_await(domain, POLL_NS) && domain_keep_turn(domain);
 }
 
@@ -1114,8 +1088,7 @@ domain_hold_for_fork(struct domain *domain)
 void
 defer_before_fork(void)
 {
-	for (struct domain *domain = load_acquire(&domains); domain != NULL;
-	     domain = domain->next)
+	chain_foreach (domain, domains, struct domain, next)
 		if (domain_hold_for_fork(domain))
 			domain->fork_holder = thread_self();
 }
@@ -1145,6 +1118,7 @@ domain_after_fork(struct domain *domain)
 	if (domain->thread_state != THREAD_ABSENT)
 		domain_collect(domain, /* all */ true);
 	domain->thread_state = THREAD_ABSENT;
+	domain->is_inherited = !domain->grace.forks;
 	/* A function of the program that a cycle called has forked. */
 	if (domain_has_turn(domain) && domain->fork_holder != thread_self())
 		return;
@@ -1153,24 +1127,21 @@ domain_after_fork(struct domain *domain)
 	domain->fork_waits = 0;
 	if (domain->nsynchronizing != 0 && !domain->grace.forks)
 		domain->is_broken = 1;
-	if (domain_is_broken(domain))
-		domain->has_empty_slabs = 0;
+	domain->has_empty_slabs &= !domain_is_broken(domain);
 	domain->nsynchronizing = 0;
 	domain->grace_state = GRACE_NONE;
 	domain->releasing = NULL;
 	domain->nawaiting = 0;
 	if (domain_is_calling(domain))
 		domain->releaser = 0;
-	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
-	     layer = layer_next(layer))
+	chain_foreach (layer, domain->layers, struct defer, next)
 		layer_after_fork(domain, layer);
 }
 
 start_path void
 defer_after_fork(bool child)
 {
-	for (struct domain *domain = domains; domain != NULL;
-	     domain = domain->next) {
+	chain_foreach (domain, domains, struct domain, next) {
 		bool held = domain->fork_holder == thread_self();
 
 		if (child)
@@ -1180,14 +1151,9 @@ defer_after_fork(bool child)
 			domain->fork_holder = 0;
 		if (!held || child)
 			continue;
-		if (load_relaxed(&domain->grace_state) != GRACE_HELD) {
+		if (load_relaxed(&domain->grace_state) != GRACE_HELD)
 			turn_release(domain);
-			continue;
-		}
-		/* Release; pairs with domain_synchronize_in_turn(). */
-		store_release(&domain->grace_state, GRACE_LISTS_COMPLETE);
-		os_futex_wake(&domain->grace_state, 1);
+		else
+			domain_end_hold(domain);
 	}
 }
-
-DESCRIBE(DESCRIBED_GRACE);

@@ -2,7 +2,7 @@
 #ifndef UMEM_SLAB_DESCRIBED_H
 #define UMEM_SLAB_DESCRIBED_H
 
-/* slab.c */
+/* umem/describe.c */
 #define DESCRIBED_SLABS(M, V, C, B)                                            \
 	C(SLAB_BINS)                                                           \
 	B(SLAB_BYTES, slab, slab)                                              \

@@ -119,11 +119,11 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "umem/slab/described.h"
 #include "umem/slab/slab_inner.h"
 #include "umem/base/page_map.h"
 #include "umem/base/checker.h"
 #include "umem/slab/firewall.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/arenas.h"
 #include "vmem/meta.h"
@@ -131,7 +131,6 @@
 #include "vmem/panic.h"
 #include "vmem/probe.h"
 #include "vmem/vmem.h"
-#include "vmem/describe.h"
 
 static size_t
 slab_desc_bytes(const struct slab_store *store)
@@ -188,15 +187,6 @@ slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 	else
 		list_add_head(slab_bin_list(store, bin), &slab->link);
 	slab->bin = (uint16_t)bin;
-}
-
-/* Atomic, because slab_total() and slab_nready() read without the lock. */
-static void
-nslabs_add_locked(struct slab_store *store, int n)
-{
-	lock_assert_held(&store->lock);
-	umem_assert(n >= 0 || store->nslabs >= (uint32_t)-n);
-	store_relaxed(&store->nslabs, store->nslabs + (uint32_t)n);
 }
 
 size_t
@@ -256,6 +246,9 @@ span_free(struct slab_store *store, uintptr_t span)
 		firewall_free((void *)span, &store->layout);
 	else if (!store->is_unbacked || os_commit((void *)span, bytes))
 		heap_free((void *)span, bytes);
+	else
+		/* Its addresses are lost; it has no memory. */
+		account_add(&account.quarantined, bytes);
 }
 
 static void
@@ -316,12 +309,12 @@ slab_each_used_locked(struct slab_store *store,
     bool (*f)(struct slab *slab, void *arg), void *arg)
 {
 	lock_assert_held(&store->lock);
-	list_foreach (item, &store->full)
-		if (!f(container_of(item, struct slab, link), arg))
+	list_foreach (slab, &store->full, struct slab, link)
+		if (!f(slab, arg))
 			return false;
 	for (unsigned bin = 0; bin < SLAB_BINS; bin++)
-		list_foreach (item, &store->partial[bin])
-			if (!f(container_of(item, struct slab, link), arg))
+		list_foreach (slab, &store->partial[bin], struct slab, link)
+			if (!f(slab, arg))
 				return false;
 	return store->isolated == NULL || f(store->isolated, arg);
 }
@@ -406,8 +399,8 @@ slab_register_locked(struct slab_store *store, struct slab *slab)
 	umem_assert(slab->bin == SLAB_BIN_EMPTY && slab->store == store);
 	list_add_head(&store->empty, &slab->link);
 	store->nempty++;
-	nslabs_add_locked(store, 1);
-	nraw_add_locked(store, slab->nraw);
+	nslabs_add_locked(store, &store->nslabs, 1);
+	nchunks_add_locked(store, &store->nraw, slab->nraw);
 	store_relaxed(&store->ncreated, store->ncreated + 1);
 	if (store->source != NULL)
 		slab_hash_put_locked(store, slab);
@@ -420,7 +413,7 @@ slab_unlist_empty_locked(struct slab_store *store, struct slab *slab)
 	umem_assert(slab->bin == SLAB_BIN_EMPTY);
 	list_remove(&slab->link);
 	nempty_decrement_locked(store);
-	nraw_add_locked(store, -(long)slab->nraw);
+	nchunks_add_locked(store, &store->nraw, -(long)slab->nraw);
 }
 
 void
@@ -429,7 +422,7 @@ slab_unregister_locked(struct slab_store *store, struct slab *slab)
 	lock_assert_held(&store->lock);
 	if (slab->purged_parts != 0)
 		page_purge_record(store, slab, 0);
-	nslabs_add_locked(store, -1);
+	nslabs_add_locked(store, &store->nslabs, -1);
 	if (store->source != NULL)
 		slab_hash_remove_locked(store, slab);
 }
@@ -483,7 +476,7 @@ slab_detach(struct slab_store *store, void *chunk)
 	}
 	list_remove(&slab->link);
 	slab_unregister_locked(store, slab);
-	nused_add_locked(store, -1);
+	nchunks_add_locked(store, &store->nused, -1);
 	lock_release(&store->lock);
 	page_map_clear(chunk, store->layout.slab_bytes);
 	desc_free(store, slab);
@@ -648,8 +641,8 @@ slab_free_in_hand_locked(struct slab_store *store, struct slab *slab)
 		slab->nfree++;
 		slab->nraw++;
 		slab->hint = 0;
-		nraw_add_locked(store, 1);
-		nused_add_locked(store, -1);
+		nchunks_add_locked(store, &store->nraw, 1);
+		nchunks_add_locked(store, &store->nused, -1);
 	}
 	slab_rebin_locked(store, slab);
 }
@@ -659,9 +652,9 @@ slab_free_in_hand(struct slab_store *store)
 {
 	lock_take(&store->lock);
 	for (unsigned bin = 0; bin <= SLAB_BIN_FULL; bin++)
-		list_foreach_safe (item, slab_bin_list(store, bin))
-			slab_free_in_hand_locked(
-			    store, container_of(item, struct slab, link));
+		list_foreach_safe (
+		    slab, slab_bin_list(store, bin), struct slab, link)
+			slab_free_in_hand_locked(store, slab);
 	lock_release(&store->lock);
 }
 
@@ -713,5 +706,3 @@ slab_total(struct slab_store *store)
 {
 	return (size_t)load_relaxed(&store->nslabs) * store->layout.nchunks;
 }
-
-DESCRIBE(DESCRIBED_SLABS);

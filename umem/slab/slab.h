@@ -210,9 +210,6 @@ void slab_give_raw(struct slab_store *store, void *chunk);
  */
 bool slab_detach(struct slab_store *store, void *chunk);
 
-/* Returns the fault of a free of p, for a message.  Takes the lock. */
-enum slab_fault slab_free_fault(struct slab_store *store, void *p);
-
 /*
  * Finds the chunk at p, whether it is free or not.  Returns SLAB_FINE; or
  * SLAB_INTERIOR, and sets *i to the chunk that contains p; or SLAB_FOREIGN.  If

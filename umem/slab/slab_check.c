@@ -51,9 +51,7 @@ static bool
 bin_is_consistent(struct slab_store *store, unsigned bin, size_t *nslabs,
     struct counts *counts)
 {
-	list_foreach (item, slab_bin_list(store, bin)) {
-		struct slab *slab = container_of(item, struct slab, link);
-
+	list_foreach (slab, slab_bin_list(store, bin), struct slab, link) {
 		if (!slab_is_consistent(store, slab, counts) ||
 		    slab->bin != bin || slab_bin_for(store, slab) != bin)
 			return false;
@@ -73,8 +71,8 @@ retired_is_consistent(
 
 	if (!bin_is_consistent(store, SLAB_BIN_RETIRED, &n, &retired))
 		return false;
-	list_foreach (item, &store->retired) {
-		uint32_t batch = container_of(item, struct slab, link)->batch;
+	list_foreach (slab, &store->retired, struct slab, link) {
+		uint32_t batch = slab->batch;
 
 		if ((before != 0 && (int32_t)(batch - before) < 0) ||
 		    (int32_t)(store->last_batch - batch) < 0)

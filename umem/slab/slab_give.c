@@ -122,7 +122,7 @@ chunk_give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	bits_set_locked(
 	    slab, i / 64, slab->bits[i / 64] | (uint64_t)1 << (i % 64));
 	slab->nfree++;
-	nused_add_locked(store, -1);
+	nchunks_add_locked(store, &store->nused, -1);
 	if (slab->hint > i / 64)
 		slab->hint = i / 64;
 	return SLAB_FINE;
@@ -168,13 +168,10 @@ claim_run_length(const struct slab_store *store, void **chunks, unsigned n,
 	if (likely(step != chunk && step != -chunk))
 		return 0;
 	limit = i % 64 + 1;
-	if (step == chunk) {
-		limit = 64 - i % 64;
-		if (limit > store->layout.nchunks - i)
-			limit = (unsigned)store->layout.nchunks - i;
-	}
-	if (limit > n)
-		limit = n;
+	if (step == chunk)
+		limit =
+		    (unsigned)size_min(64 - i % 64, store->layout.nchunks - i);
+	limit = (unsigned)size_min(limit, n);
 	while (k < limit &&
 	       (uintptr_t)chunks[k] - (uintptr_t)chunks[k - 1] == step)
 		k++;
@@ -296,7 +293,7 @@ claims_give_locked(
 		claim_give_locked(store, claim);
 	}
 	if (likely(claim == end)) {
-		nused_add_locked(store, -(long)n);
+		nchunks_add_locked(store, &store->nused, -(long)n);
 		return true;
 	}
 	while (claim-- > claims->claim)
@@ -343,72 +340,11 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 	return fault;
 }
 
-/* Returns the word of a chunk's "constructed" bit, and sets *bit to the bit. */
-static uint64_t *
-constructed_word(const struct slab_store *store, struct slab *slab,
-    const void *chunk, uint64_t *bit)
-{
-	unsigned i = (unsigned)slab_layout_index(
-	    &store->layout, (uintptr_t)chunk - slab_first(store, slab));
-
-	*bit = (uint64_t)1 << (i % 64);
-	return &slab->bits[slab_nwords(store) + i / 64];
-}
-
-void
-slab_constructed(struct slab_store *store, void *chunk)
-{
-	struct slab *slab;
-	uint64_t bit, *word;
-
-	/* The chunk is taken, so its slab stays, but the hash may change. */
-	if (store->source != NULL)
-		lock_take(&store->lock);
-	slab = slab_find(store, chunk);
-	if (store->source != NULL)
-		lock_release(&store->lock);
-	word = constructed_word(store, slab, chunk, &bit);
-	__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
-}
-
-void
-slab_give_raw(struct slab_store *store, void *chunk)
-{
-	struct slab *slab = NULL;
-	uint64_t bit, *word;
-
-	lock_take(&store->lock);
-	if (chunk_give_locked(store, chunk, &slab) == SLAB_FINE) {
-		word = constructed_word(store, slab, chunk, &bit);
-		__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
-		slab->nraw++;
-		nraw_add_locked(store, 1);
-		slab_changed_locked(store, slab);
-	}
-	slab_sample_check_locked(store);
-	lock_release(&store->lock);
-}
-
-enum slab_fault
-slab_free_fault(struct slab_store *store, void *p)
-{
-	enum slab_fault fault = SLAB_FOREIGN;
-	struct slab *slab;
-	unsigned i;
-
-	lock_take(&store->lock);
-	slab = slab_find(store, p);
-	if (slab != NULL)
-		fault = chunk_free_fault(store, slab, p, &i);
-	lock_release(&store->lock);
-	return fault;
-}
-
 enum slab_fault
 slab_find_chunk(
     struct slab_store *store, void *p, struct slab **slab, unsigned *i)
 {
-	/* The page map is read without a lock. */
+	/* The page map is read without a lock; the hash may change. */
 	if (store->source != NULL)
 		lock_take(&store->lock);
 	*slab = slab_find(store, p);
@@ -417,6 +353,37 @@ slab_find_chunk(
 	if (*slab == NULL)
 		return SLAB_FOREIGN;
 	return chunk_is_start(store, *slab, p, i) ? SLAB_FINE : SLAB_INTERIOR;
+}
+
+void
+slab_constructed(struct slab_store *store, void *chunk)
+{
+	struct slab *slab;
+	unsigned i;
+
+	/* The chunk is taken, so its slab stays. */
+	if (slab_find_chunk(store, chunk, &slab, &i) == SLAB_FINE)
+		__atomic_fetch_or(&slab->bits[slab_nwords(store) + i / 64],
+		    (uint64_t)1 << (i % 64), __ATOMIC_RELAXED);
+}
+
+void
+slab_give_raw(struct slab_store *store, void *chunk)
+{
+	struct slab *slab = NULL;
+	unsigned i;
+
+	lock_take(&store->lock);
+	if (chunk_give_locked(store, chunk, &slab) == SLAB_FINE &&
+	    chunk_is_start(store, slab, chunk, &i)) {
+		__atomic_fetch_and(&slab->bits[slab_nwords(store) + i / 64],
+		    ~((uint64_t)1 << (i % 64)), __ATOMIC_RELAXED);
+		slab->nraw++;
+		nchunks_add_locked(store, &store->nraw, 1);
+		slab_changed_locked(store, slab);
+	}
+	slab_sample_check_locked(store);
+	lock_release(&store->lock);
 }
 
 enum slab_fault

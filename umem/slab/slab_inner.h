@@ -111,20 +111,21 @@ slab_rebin_locked(struct slab_store *store, struct slab *slab)
  * the stores to the counts are atomic.
  */
 
+/* Change a number of chunks, or of slabs, that others read without the lock. */
 static inline void
-nraw_add_locked(struct slab_store *store, long n)
+nchunks_add_locked(struct slab_store *store, size_t *nchunks, long n)
 {
 	lock_assert_held(&store->lock);
-	umem_assert(n >= 0 || store->nraw >= (size_t)-n);
-	store_relaxed(&store->nraw, store->nraw + (size_t)n);
+	umem_assert(n >= 0 || *nchunks >= (size_t)-n);
+	store_relaxed(nchunks, *nchunks + (size_t)n);
 }
 
 static inline void
-nused_add_locked(struct slab_store *store, long n)
+nslabs_add_locked(struct slab_store *store, uint32_t *nslabs, int n)
 {
 	lock_assert_held(&store->lock);
-	umem_assert(n >= 0 || store->nused >= (size_t)-n);
-	store_relaxed(&store->nused, store->nused + (size_t)n);
+	umem_assert(n >= 0 || *nslabs >= (uint32_t)-n);
+	store_relaxed(nslabs, *nslabs + (uint32_t)n);
 }
 
 /*
@@ -141,10 +142,9 @@ bits_set_locked(struct slab *slab, unsigned w, uint64_t bits)
 /* slab_store_check() for a caller that holds the lock. */
 bool slab_store_check_locked(struct slab_store *store);
 
-#ifdef UMEM_DEBUG
 /*
- * Called before the lock is released after a change.  Checks all slabs once in
- * about as many changes as there are slabs.
+ * Called before the lock is released after a change.  In a debug build, checks
+ * all slabs once in about as many changes as there are slabs.
  */
 static inline void
 slab_sample_check_locked(struct slab_store *store)
@@ -152,13 +152,6 @@ slab_sample_check_locked(struct slab_store *store)
 	if (store->nacquired % (store->nslabs + 1) == 0)
 		umem_assert(slab_store_check_locked(store));
 }
-#else
-static inline void
-slab_sample_check_locked(struct slab_store *store)
-{
-	(void)store;
-}
-#endif
 
 /*
  * Creates a slab that is in no list and no hash yet.  Returns NULL if there is

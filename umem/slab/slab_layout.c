@@ -52,10 +52,8 @@ slab_layout(
 		layout->inverse =
 		    (((uint64_t)1 << SLAB_INVERSE_SHIFT) + chunk - 1) / chunk;
 	layout->colour_step = chunk & -chunk;
-	if (layout->colour_step < CACHE_LINE)
-		layout->colour_step = CACHE_LINE;
-	if (layout->colour_step < align)
-		layout->colour_step = align;
+	layout->colour_step = size_max(layout->colour_step, CACHE_LINE);
+	layout->colour_step = size_max(layout->colour_step, align);
 	layout->colour_max = align_down(slack, layout->colour_step);
 	if (layout->colour_max == 0)
 		layout->colour_step = 0;

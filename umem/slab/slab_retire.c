@@ -71,15 +71,6 @@ slab_retire_wanted(const struct slab_store *store)
 	return load_relaxed(&store->retire_wanted) - 1;
 }
 
-/* Atomic, since slab_nready() reads without the lock. */
-static void
-nretired_add_locked(struct slab_store *store, int n)
-{
-	lock_assert_held(&store->lock);
-	umem_assert(n >= 0 || store->nretired >= (uint32_t)-n);
-	store_relaxed(&store->nretired, store->nretired + (uint32_t)n);
-}
-
 static void
 slab_retire_one_locked(
     struct slab_store *store, struct slab *slab, uint32_t batch)
@@ -89,7 +80,7 @@ slab_retire_one_locked(
 	slab->bin = SLAB_BIN_RETIRED;
 	slab->batch = batch;
 	list_add_tail(&store->retired, &slab->link);
-	nretired_add_locked(store, 1);
+	nslabs_add_locked(store, &store->nretired, 1);
 }
 
 uint32_t
@@ -132,7 +123,7 @@ slab_chain_retired_locked(struct slab_store *store, uint32_t batch)
 			break;
 		umem_assert(slab->bin == SLAB_BIN_RETIRED);
 		list_remove(&slab->link);
-		nretired_add_locked(store, -1);
+		nslabs_add_locked(store, &store->nretired, -1);
 		slab_unregister_locked(store, slab);
 		slab->next = chain;
 		chain = slab;

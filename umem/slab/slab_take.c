@@ -141,7 +141,7 @@ claim_take_raw_locked(
 		slab->hint = w;
 	claim_take_word_locked(store, slab, w, bits, claims, 1);
 	slab->nraw--;
-	nraw_add_locked(store, -1);
+	nchunks_add_locked(store, &store->nraw, -1);
 	slab_rebin_locked(store, slab);
 }
 
@@ -154,13 +154,10 @@ slab_first_with_locked(
     const struct slab_store *store, struct list *list, bool raw)
 {
 	lock_assert_held(&store->lock);
-	list_foreach (item, list) {
-		struct slab *slab = container_of(item, struct slab, link);
-
+	list_foreach (slab, list, struct slab, link)
 		if (!store->constructs ||
 		    (raw ? slab->nraw : slab->nfree - slab->nraw) != 0)
 			return slab;
-	}
 	return NULL;
 }
 
@@ -220,7 +217,7 @@ claims_take(struct slab_store *store, struct slab *created,
 		claim_take_raw_locked(store, slab, claims);
 		*raw = true;
 	}
-	nused_add_locked(store, claims->nchunks);
+	nchunks_add_locked(store, &store->nused, claims->nchunks);
 	slab_sample_check_locked(store);
 	lock_release(&store->lock);
 }
@@ -290,7 +287,7 @@ slab_take_one(struct slab_store *store, bool *raw)
 {
 	struct slab_claims claims;
 	struct slab *created = NULL;
-	void *chunk;
+	void *chunk = NULL;
 
 	*raw = false;
 	do {

@@ -5,7 +5,6 @@
  * malloc_stats() write it in the XML and in the lines of glibc, for programs
  * that read these.  Not in libumem.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -91,10 +90,8 @@ malloc_info(int options, FILE *file)
 {
 	struct report info;
 
-	if (options != 0) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (options != 0)
+		return fail_int(EINVAL);
 	info = report_read();
 	report_write(file,
 	    "<malloc version=\"1\">\n"
@@ -126,5 +123,6 @@ malloc_stats(void)
 public struct report_int
 __libc_mallinfo(void)
 {
+	/* The library's own function.  NOLINTNEXTLINE(concurrency-mt-unsafe) */
 	return mallinfo();
 }

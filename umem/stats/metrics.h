@@ -76,7 +76,15 @@ static const struct metric_family metrics_of_process[] = {
     {"umem_failures", "counter", "", STATS(nfailures),
 	"Allocations that failed."},
     {"umem_wrong_sizes", "counter", "", STATS(nwrong_sizes),
-	"Frees with a size that does not fit the block."}};
+	"Frees with a size that does not fit the block."},
+    {"umem_allocated_bytes", "counter", "bytes", STATS(allocated_bytes),
+	"Allocated so far, estimated from samples."},
+    {"umem_freed_bytes", "counter", "bytes", STATS(freed_bytes),
+	"Freed of these."},
+    {"umem_allocated_blocks", "counter", "blocks", STATS(nallocated),
+	"Blocks allocated so far, estimated from samples."},
+    {"umem_freed_blocks", "counter", "blocks", STATS(nfreed),
+	"Freed of these."}};
 #undef STATS
 
 /* One sample for each cache that has slabs, of a struct metric_cache. */

@@ -1,25 +1,24 @@
 /*
- * sample_text.c - the live samples as a heap profile
+ * sample_text.c - the samples as a heap profile
  *
  * The text has the format of the heap profiles of gperftools, which pprof
- * reads: the blocks and bytes for which the samples stand, a line for each
- * sample, and the mappings of the process, by which pprof finds the files of
- * the addresses:
+ * reads: the blocks and bytes that are live, and in brackets all that were
+ * allocated, a line for each stack, and the mappings of the process, by which
+ * pprof finds the files of the addresses:
  *
- *	heap profile: 1200: 53000000 [1200: 53000000] @ heapprofile
- *	12: 530000 [12: 530000] @ 0x55d0c8a011c9 0x7f0a2c1d0d90
+ *	heap profile: 1200: 53000000 [4200: 98000000] @ heapprofile
+ *	12: 530000 [14: 620000] @ 0x55d0c8a011c9 0x7f0a2c1d0d90
  *	MAPPED_LIBRARIES:
  *	55d0c8a00000-55d0c8a05000 r-xp 00001000 fd:01 123 /usr/sbin/srv
  *
- * The first pass over the samples counts them, so that the text gets memory for
- * all of them; the second pass writes them.  Samples for which the text has no
- * space, because they were taken in between, are left out.
+ * The first pass over the stacks counts them, so that the text gets memory for
+ * all of them; the second pass writes them.  Stacks for which the text has no
+ * space, because they were entered in between, are left out.
  *
  * The text is in memory that is mapped for it alone, so it does not change the
  * samples that it shows.
  */
-#include "umem/profile/sample.h"
-#include "umem/profile/sample_count.h"
+#include "umem/profile/sample_stack.h"
 #include "umem/stats/sample_text.h"
 #include "vmem/os.h"
 
@@ -33,61 +32,52 @@
  */
 #define MAPPINGS_BYTES (8 * MIB)
 
-/* The samples of the first pass. */
+/* The stacks of the first pass. */
 struct totals {
-	double blocks, bytes; /* for which they stand */
-	size_t text_bytes;    /* of their lines, at most */
+	struct sample_sum live, allocated;
+	size_t text_bytes; /* of their lines, at most */
 };
 
-/* Returns the number of blocks for which a sample stands. */
-static double
-sample_blocks(const struct sample *s)
-{
-	/* With a mean of 1, every block is a sample. */
-	if (s->counted == 0 || s->mean <= 1)
-		return 1;
-	return (double)sample_weight(s->counted, s->mean) / (double)s->counted;
-}
-
 static size_t
-sample_line_bytes(const struct sample *s)
+stack_line_bytes(const struct sample_stack *stack)
 {
-	return LINE_BYTES + s->stack->depth * ADDRESS_BYTES;
+	return LINE_BYTES + stack->depth * ADDRESS_BYTES;
 }
 
-/* Counts a sample; for sample_each(). */
+/* Counts a stack; for sample_stack_each(). */
 static void
-totals_add(struct sample *s, void *arg)
+totals_add(const struct sample_stack *stack, void *arg)
 {
 	struct totals *totals = arg;
-	double blocks = sample_blocks(s);
 
-	totals->blocks += blocks;
-	totals->bytes += blocks * (double)load_relaxed(&s->size);
-	totals->text_bytes += sample_line_bytes(s);
+	sample_sum_add(&totals->live, sample_sums_live(&stack->sums));
+	sample_sum_add(&totals->allocated, stack->sums.allocated);
+	totals->text_bytes += stack_line_bytes(stack);
 }
 
 /* Appends "blocks: bytes [blocks: bytes] @". */
 static void
-text_add_figures(struct text *text, double blocks, double bytes)
+text_add_sums(
+    struct text *text, struct sample_sum live, struct sample_sum allocated)
 {
-	uint64_t n = (uint64_t)(blocks + 0.5), size = (uint64_t)(bytes + 0.5);
-
-	text_line(text, "%lu: %lu [%lu: %lu] @", n, size, n, size);
+	text_line(text, "%lu: %lu [%lu: %lu] @", sample_sum_blocks(live),
+	    live.bytes, sample_sum_blocks(allocated), allocated.bytes);
 }
 
-/* Appends the line of a sample; for sample_each(). */
+/* Appends the line of a stack; for sample_stack_each(). */
 static void
-text_add_sample(struct sample *s, void *arg)
+text_add_stack(const struct sample_stack *stack, void *arg)
 {
 	struct text *text = arg;
-	double blocks = sample_blocks(s);
 
-	if (sample_line_bytes(s) > text->most - text->n)
+	/* Without sums it is the stack of a free. */
+	if (stack->sums.allocated.blocks == 0 ||
+	    stack_line_bytes(stack) > text->most - text->n)
 		return;
-	text_add_figures(text, blocks, blocks * (double)load_relaxed(&s->size));
-	for (unsigned i = 0; i < s->stack->depth; i++)
-		text_line(text, " %p", (void *)s->stack->pc[i]);
+	text_add_sums(
+	    text, sample_sums_live(&stack->sums), stack->sums.allocated);
+	for (unsigned i = 0; i < stack->depth; i++)
+		text_line(text, " %p", (void *)stack->pc[i]);
 	text_line(text, "\n");
 }
 
@@ -119,14 +109,14 @@ sample_text_create(void)
 	struct totals totals = {.text_bytes = LINE_BYTES};
 	struct text *text;
 
-	sample_each(totals_add, &totals);
+	sample_stack_each(totals_add, &totals);
 	text = text_create(totals.text_bytes + LINE_BYTES + MAPPINGS_BYTES);
 	if (text == NULL)
 		return NULL;
 	text_line(text, "heap profile: ");
-	text_add_figures(text, totals.blocks, totals.bytes);
+	text_add_sums(text, totals.live, totals.allocated);
 	text_line(text, " heapprofile\n");
-	sample_each(text_add_sample, text);
+	sample_stack_each(text_add_stack, text);
 	text_add_mappings(text);
 	return text;
 }

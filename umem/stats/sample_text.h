@@ -1,4 +1,4 @@
-/* sample_text.h - the live samples as a heap profile; see sample_text.c */
+/* sample_text.h - the samples as a heap profile; see sample_text.c */
 #ifndef UMEM_SAMPLE_TEXT_H
 #define UMEM_SAMPLE_TEXT_H
 

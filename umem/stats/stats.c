@@ -8,7 +8,7 @@
  *	heap = live + cached + waiting + dirty + sampled
  *	cached = cpu + depot + slab
  *	mapped = heap + own
- *	heap is what the heap has from the kernel: its spans in use, by the
+ *	heap is the memory of the heap: its spans in use, by the
  *	count of its arena, and its dirty pages, without the pages that have no
  *	memory.  The parts are sums over the caches, the large blocks, the
  *	samples and the arenas.  Because heap is counted apart from its parts,
@@ -37,7 +37,6 @@
  * of different caches are of different moments, and a per-CPU header that is
  * being changed counts as empty.
  */
-#include <errno.h>
 #include <sys/types.h>
 
 #include "magazine/shards.h"
@@ -68,10 +67,8 @@ stats_read_cached(
 		out->ndepot += shards_nrounds(&cache->mag);
 	else if (!cache->destroyed)
 		out->ndepot += quarantine_count(&cache->quarantine);
-	if (out->ncpu > used)
-		out->ncpu = used;
-	if (out->ndepot > used - out->ncpu)
-		out->ndepot = used - out->ncpu;
+	out->ncpu = size_min(out->ncpu, used);
+	out->ndepot = size_min(out->ndepot, used - out->ncpu);
 }
 
 static void
@@ -81,6 +78,7 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 
 	lock_assert_held(&cache_list_lock);
 	out->name = cache->name;
+	out->class = cache->class;
 	out->address = cache->class == 0 ? (uintptr_t)cache : 0;
 	out->chunk = cache->slabs.layout.chunk;
 	out->memory = slab_memory(&cache->slabs);
@@ -92,15 +90,12 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 	out->nslabs = load_relaxed(&cache->slabs.nslabs);
 	out->nchunks = slab_total(&cache->slabs);
 	/* Slabs may have been released since the others were read. */
-	if (out->nslabs > out->nchunks)
-		out->nslabs = out->nchunks;
-	if (used > out->nchunks)
-		used = out->nchunks;
+	out->nslabs = size_min(out->nslabs, out->nchunks);
+	used = size_min(used, out->nchunks);
 	stats_read_cached(cache, used, out);
 	used -= out->ncpu + out->ndepot;
 	out->nwaiting = cache->destroyed ? 0 : cache_deferral.waiting(cache);
-	if (out->nwaiting > used)
-		out->nwaiting = used;
+	out->nwaiting = size_min(out->nwaiting, used);
 	out->nlive = used - out->nwaiting;
 	out->nfailed = load_relaxed(&cache->nfailed);
 }
@@ -110,11 +105,10 @@ stats_each_locked(
     struct list *list, void (*f)(const struct stats_cache *, void *), void *arg)
 {
 	lock_assert_held(&cache_list_lock);
-	list_foreach (item, list) {
+	list_foreach (cache, list, struct umem_cache, link) {
 		struct stats_cache out;
 
-		stats_read_cache(
-		    container_of(item, struct umem_cache, link), &out);
+		stats_read_cache(cache, &out);
 		f(&out, arg);
 	}
 }
@@ -140,8 +134,7 @@ stats_add_cache(const struct stats_cache *cache, void *arg)
 {
 	struct stats_sum *sum = arg;
 	struct umem_stats *stats = sum->stats;
-	size_t chunk =
-	    cache->chunk < cache->memory ? cache->chunk : cache->memory;
+	size_t chunk = size_min(cache->chunk, cache->memory);
 
 	umem_assert(cache->nlive <= cache->nchunks);
 	stats->ncaches++;
@@ -155,13 +148,6 @@ stats_add_cache(const struct stats_cache *cache, void *arg)
 	sum->absent += cache->nslabs * cache->absent;
 	if (cache->is_firewalled)
 		sum->opened += cache->nslabs * cache->memory;
-}
-
-/* Returns a - b, or 0 where b has become larger than a meanwhile. */
-static size_t
-difference_or_zero(size_t a, size_t b)
-{
-	return a > b ? a - b : 0;
 }
 
 /* Fills the figures of the caches. */
@@ -198,6 +184,11 @@ stats_read_large(struct umem_stats *stats)
 	stats->live_bytes += stats->large_bytes + stats->arena_bytes;
 	stats->nfailures += account_get(&account.nlarge_failed);
 	stats->nwrong_sizes = account_get(&account.nwrong_sizes);
+	stats->allocated_bytes = account_get(&account.allocated);
+	stats->freed_bytes = account_get(&account.freed);
+	stats->nallocated =
+	    account_get(&account.nallocated) / SAMPLE_BLOCK_PARTS;
+	stats->nfreed = account_get(&account.nfreed) / SAMPLE_BLOCK_PARTS;
 }
 
 static void
@@ -273,10 +264,8 @@ stats_read(struct umem_stats *stats)
 public int
 umem_stats(struct umem_stats *out, size_t bytes)
 {
-	if (out == NULL || bytes != sizeof(*out) || !umem_ready()) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (out == NULL || bytes != sizeof(*out) || !umem_ready())
+		return fail_int(EINVAL);
 	stats_read(out);
 	return 0;
 }

@@ -17,6 +17,7 @@ ssize_t stats_unaccounted(const struct umem_stats *stats);
 
 struct stats_cache {
 	const char *name;
+	unsigned class;     /* number in class_cache; 0: none */
 	uintptr_t address;  /* of a cache of the program; 0: of a size class */
 	size_t chunk;       /* bytes */
 	size_t memory;      /* bytes of the heap in each slab */

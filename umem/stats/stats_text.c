@@ -24,10 +24,10 @@ stats_copy_name(char out[UMEM_CACHE_NAMELEN + 1], const char *name)
 	size_t n;
 
 	for (n = 0; n < UMEM_CACHE_NAMELEN && name[n] != '\0'; n++)
-		out[n] = string_find("<>&\"\\", name[n], 5) != NULL ||
-				 name[n] < ' ' || name[n] > '~'
-			     ? '_'
-			     : name[n];
+		out[n] = (char)(string_find("<>&\"\\", name[n], 5) != NULL ||
+					name[n] < ' ' || name[n] > '~'
+				    ? '_'
+				    : name[n]);
 	out[n] = '\0';
 }
 

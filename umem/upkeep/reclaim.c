@@ -97,17 +97,12 @@ reclaimable_hole_bytes(struct umem_cache *cache)
 		   : 0;
 }
 
-static size_t
-bytes_left(size_t bytes, size_t taken)
-{
-	return taken < bytes ? bytes - taken : 0;
-}
-
 /* Approximate bytes of free chunks with pages that are not purged. */
 static size_t
 hole_bytes(void)
 {
-	return bytes_left(cache_walk_sum(TALLY_HOLES, reclaimable_hole_bytes),
+	return difference_or_zero(
+	    cache_walk_sum(TALLY_HOLES, reclaimable_hole_bytes),
 	    page_purge_bytes());
 }
 
@@ -144,7 +139,7 @@ reclaim_purge_cache(struct umem_cache *cache)
 {
 	umem_assert(worker_is_self());
 	if (purge_left != 0)
-		purge_left = bytes_left(
+		purge_left = difference_or_zero(
 		    purge_left, page_purge(&cache->slabs, purge_left));
 	return false;
 }
@@ -171,9 +166,8 @@ reclaim_for_growth(size_t target)
 	if (!worker_begin())
 		return false;
 	cache_walk_as_worker(WALK_GROWTH, cache_reclaim_idle);
-	bytes = bytes_left(hole_bytes(), target);
-	reclaim_slab_pages(
-	    WALK_PURGE, bytes < RELEASE_LIMIT ? bytes : RELEASE_LIMIT);
+	bytes = difference_or_zero(hole_bytes(), target);
+	reclaim_slab_pages(WALK_PURGE, size_min(bytes, RELEASE_LIMIT));
 	worker_end();
 	return true;
 }
@@ -213,7 +207,7 @@ reclaim_flush_depot(struct umem_cache *cache, void *bytes)
 {
 	size_t *want = bytes;
 
-	*want = bytes_left(*want, cache_flush_depot(cache));
+	*want = difference_or_zero(*want, cache_flush_depot(cache));
 	return *want != 0;
 }
 
@@ -250,11 +244,9 @@ reclaim_check(void)
 	size_t at = load_relaxed(&reclaim_at);
 	size_t total = heap_allocated_total(), clean = heap_allocated_clean();
 	size_t target = idle_target(heap_committed());
-	size_t step = target / STEP_PART, grown;
+	size_t step = size_min(target / STEP_PART, STEP_MAX), grown;
 	int saved = errno;
 
-	if (step > STEP_MAX)
-		step = STEP_MAX;
 	/* Signed, as in growth_take().  One thread of several does it. */
 	if ((ssize_t)(total - at) < 0 ||
 	    !__atomic_compare_exchange_n(&reclaim_at, &at, total + step, false,

@@ -19,7 +19,7 @@
  * If the command has ended meanwhile, the thread in SNAPSHOT_READY stops
  * waiting and stores SNAPSHOT_NONE.
  *
- * What the program notices of the copy
+ * Effects of the copy on the program
  *	wait()		does not see it, because it sends no signal when it ends
  *			(except with __WALL or __WCLONE).  The library releases
  *			it after its end

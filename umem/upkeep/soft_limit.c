@@ -34,26 +34,17 @@ static size_t due_limit seldom_used; /* [a] the limit for which these are */
 static size_t due_bytes seldom_used; /* [a] */
 static size_t due_idle seldom_used;  /* [a] */
 
-/* Returns the option; 0: there is no limit. */
-static size_t
-limit_get(void)
-{
-	return load_relaxed(&heap_limits.soft);
-}
-
 /* The heap's memory that is not returned to the kernel; takes a lock. */
 static size_t
 memory_now(void)
 {
-	size_t held = heap_held(), purged = page_purge_bytes();
-
-	return held > purged ? held - purged : 0;
+	return difference_or_zero(heap_held(), page_purge_bytes());
 }
 
 bool
 soft_limit_is_exceeded(void)
 {
-	size_t limit = limit_get();
+	size_t limit = load_relaxed(&heap_limits.soft);
 
 	return limit != 0 && memory_now() > limit;
 }
@@ -70,7 +61,7 @@ set_due(size_t limit, size_t bytes, size_t idle)
 bool
 soft_limit_is_due(void)
 {
-	size_t limit = limit_get(), now;
+	size_t limit = load_relaxed(&heap_limits.soft), now;
 
 	if (likely(limit == 0))
 		return false;
@@ -104,7 +95,8 @@ release_level(unsigned level, size_t want)
 bool
 soft_limit_release(size_t most)
 {
-	size_t limit = limit_get(), goal = limit - limit / HEAP_SPARE_PART, now;
+	size_t limit = load_relaxed(&heap_limits.soft),
+	       goal = limit - limit / HEAP_SPARE_PART, now;
 
 	umem_assert(worker_is_self());
 	if (!soft_limit_is_due())

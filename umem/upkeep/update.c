@@ -330,11 +330,9 @@ static void
 update_put_off(uint64_t began)
 {
 	uint64_t end = os_now_ns();
-	uint64_t rest = 10 * (end - began);
 
-	if (rest < update_interval_ns)
-		rest = update_interval_ns;
-	store_relaxed(&due_ns, end + rest);
+	store_relaxed(
+	    &due_ns, end + size_max(10 * (end - began), update_interval_ns));
 }
 
 static void
@@ -429,10 +427,8 @@ update_poll(void)
 		release_above_limit();
 	}
 	if (likely(now < due)) {
-		if (!is_dirty)
-			return;
 		/* The program may never call again, so wake the thread. */
-		if (update_has_thread() && update_may_purge())
+		if (is_dirty && update_has_thread() && update_may_purge())
 			update_thread_wake_if_asleep();
 		return;
 	}

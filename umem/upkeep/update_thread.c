@@ -323,12 +323,14 @@ starts_are_left(void)
 	return nstarts > 0;
 }
 
-/* pthread_create() allocates, so no lock may be held here. */
+/*
+ * pthread_create() allocates, so no lock may be held here.  A thread of the
+ * program that frees memory before exists is set does not wake the upkeep
+ * thread, which may be asleep by then.
+ */
 static bool
 update_thread_start(void)
 {
-	bool started;
-
 	umem_assert(exists == 0);
 	/*
 	 * libc aborts if the kernel has come to refuse the rseq registration.
@@ -337,11 +339,12 @@ update_thread_start(void)
 		return false;
 	nstarts--;
 	store_release(&state, AWAKE);
-	started = update_thread_create(&thread, /* detached */ false,
-	    update_thread_main, (void *)(uintptr_t)epoch);
-	if (started)
-		__atomic_store_n(&exists, 1, __ATOMIC_SEQ_CST);
-	return started;
+	if (!update_thread_create(&thread, /* detached */ false,
+		update_thread_main, (void *)(uintptr_t)epoch))
+		return false;
+	__atomic_store_n(&exists, 1, __ATOMIC_SEQ_CST);
+	update_thread_wake_if_asleep();
+	return true;
 }
 
 /* Is the caller the upkeep thread of the present epoch? */
@@ -519,8 +522,11 @@ linger_begin_if_needed(void)
 }
 
 /*
- * The thread may be ending by itself: then it is the keeper, or this thread
- * reads the store to has_ended, which precedes that to exists.
+ * Returns when no keeper was found before or after the look at both words.  A
+ * keeper that begins after the first look finds one thread that does not want
+ * an upkeep thread, so it starts none.  If the upkeep thread is ending by
+ * itself, this thread reads the store to has_ended, which precedes that to
+ * exists.
  */
 bool
 update_thread_end_now(void)
@@ -529,7 +535,8 @@ update_thread_end_now(void)
 
 	__atomic_store_n(&linger_end_ns, 0, __ATOMIC_SEQ_CST);
 	for (uint64_t ns = 0; ns < PROGRAM_WAIT_NS; ns += POLL_NS) {
-		if (!update_has_thread() &&
+		if (__atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0 &&
+		    !update_has_thread() &&
 		    __atomic_load_n(&has_ended, __ATOMIC_SEQ_CST) == 0 &&
 		    __atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0)
 			return ended;

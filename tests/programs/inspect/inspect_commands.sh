@@ -19,7 +19,8 @@ every_command() {
 	expect 0 '^(Process: +planted \([0-9]+\)|Core: +core\.[0-9]+), [0-9]+ threads$' \
 	    status "$1"
 	cp said status
-	"$umem" "$1" | diff -I Next: -I RSS -I '^ ' status - >/dev/null ||
+	"$umem" "$1" | diff -I Next: -I RSS -I '^Not ours' -I '^ ' \
+	    status - >/dev/null ||
 	    { echo "umem $1 is not umem status"; exit 1; }
 	if [ "$(wc -l <status)" -gt 24 ] || grep -E '.{81}' status ||
 	    ! tail -n 1 status | grep '^Next: umem ' >next; then

@@ -66,7 +66,8 @@ def types(field):
     return [(text[one(t, 1)], text[one(t, 2)])
             for t in map(fields, profile[field])]
 
-assert types(1) == [("inuse_objects", "count"), ("inuse_space", "bytes")]
+assert types(1) == [("alloc_objects", "count"), ("alloc_space", "bytes"),
+                    ("inuse_objects", "count"), ("inuse_space", "bytes")]
 assert types(11) == [("space", "bytes")]
 assert one(profile, 12) == report["sample_bytes"] == 4096
 assert text[one(profile, 14)] == "inuse_space"
@@ -93,11 +94,16 @@ for sample in map(fields, profile[2]):
     stack = [f for n in numbers(one(sample, 1)) for f in frames(n)]
     samples.append((numbers(one(sample, 2)), stack))
 stacks = [s for row in report["users"] for s in row["stacks"]]
-assert len(samples) == len(stacks)
+# What is in use, and then all that was allocated.
+assert len(samples) > len(stacks)
 for (values, stack), want in zip(samples, stacks):
-    assert abs(values[0] - want["blocks"]) <= 1, (values, want)
-    assert abs(values[1] - want["bytes"]) <= 1, (values, want)
+    assert values[:2] == [0, 0], values
+    assert abs(values[2] - want["blocks"]) <= 1, (values, want)
+    assert abs(values[3] - want["bytes"]) <= 1, (values, want)
     assert len(stack) == len(want["frames"])
+for values, stack in samples[len(stacks):]:
+    assert values[0] > 0 and values[1] > 0 and values[2:] == [0, 0], values
+del samples[len(stacks):]
 
 caller = {stack[0][1]: stack for _, stack in samples if stack}
 for name in "keep_many", "keep_few", "forget":
@@ -174,12 +180,15 @@ assert {"keep_many", "keep_few", "forget"} <= {n for _, n in rows}, rows
 
 # Without the script, each box has its place, and the figures of the stacks that
 # begin like it.
-sites = [s for row in json.load(open("json"))["users"] for s in row["stacks"]]
-whole = sum(site["bytes"] for site in sites)
+# Blocks without a stack are in a box with the name of their row.
+sites = [(row, s) for row in json.load(open("json"))["users"]
+         for s in row["stacks"]]
+whole = sum(site["bytes"] for _, site in sites)
 want = {}
-for site in sites:
+for row, site in sites:
     stack = ["all"] + ([re.sub(r".*`|\+0x[0-9a-f]+( \(.*)?$", "", frame)
-                        for frame in reversed(site["frames"])] or ["unknown"])
+                        for frame in reversed(site["frames"])]
+                       or [row["call_site"]])
     for depth in range(len(stack)):
         box = want.setdefault(tuple(stack[:depth + 1]), [0, 0])
         box[0] += site["bytes"]
@@ -219,6 +228,7 @@ if command -v node >/dev/null; then
 class Element {
 	constructor(name, style) {
 		this.textContent = name;
+		this.title = 'figures of ' + name;
 		this.style = style;
 		this.names = new Set();
 		this.classList = {toggle: (name, is) =>
@@ -228,8 +238,9 @@ class Element {
 const graph = boxes.map(([top, left, width, name]) => new Element(name,
 	{left: left + '%', width: width + '%', top: top + 'px'}));
 const search = {}, zoom = {hidden: true, lastElementChild: search};
+const figures = {};
 const document = {
-	getElementById: id => ({graph: {children: graph}, zoom})[id]
+	getElementById: id => ({graph: {children: graph}, zoom, figures})[id]
 };
 END
 		cat <<'END'
@@ -239,12 +250,14 @@ const isWhole = width => Math.abs(width - 100) < 1e-9; // after a division
 const check = (is, what) => { if (!is) throw new Error(what); };
 const before = JSON.stringify(graph.map(d => d.style));
 check(!zoom.hidden, 'the search is shown');
+check(figures.textContent === 'figures of all', 'of the top box');
 find('keep_few').onclick();
 check(isWhole(width('keep_few')) && find('keep_few').style.left === '0%',
     'enlarged');
 check(isWhole(width('main')) && find('main').names.has('above') &&
     !find('main').hidden, 'its caller');
 check(find('keep_many').hidden, 'others');
+check(figures.textContent === 'figures of keep_few', 'without a pointer');
 check(!find('keep_few').hidden && !find('keep_few').names.has('above'),
     'itself');
 search.oninput({target: {value: 'keep_f'}});

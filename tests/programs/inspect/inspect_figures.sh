@@ -47,7 +47,7 @@ done
 has '^ +~[0-9.]+M +[-0] +~[0-9]{2}0+ +keep '
 estimates top
 "$umem" users --html "$pid" >said
-has '^<p>~[0-9.]+ MiB in use, estimated'
+has '^<p>~[0-9.]+ MiB allocated, estimated from samples; '
 has '^<tr><td>~[0-9.]+ MiB</td><td>[0-9]+%</td><td>~[0-9]{2}0+</td><td>keep '
 has '>keep \(figures.c:[0-9]+\)( &#60; descend)+ &#60; main; 7 more stacks<'
 if [ "$(grep -c '<td>keep ' said)" -ne 1 ]; then

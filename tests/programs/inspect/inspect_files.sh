@@ -117,45 +117,6 @@ rm its.debug
 ln -s kept its.debug
 looks leaks -d "$pid"
 grep -qF "$named" said || fail "no name by a symbolic link"
-
-# On a kernel without openat2(), or under a filter that does not know it, only a
-# path without symbolic links is followed.
-cat >old.c <<'END'
-#define _GNU_SOURCE
-#include <errno.h>
-#include <stddef.h>
-#include <unistd.h>
-
-#include "tests/programs/seccomp.h"
-
-/* The arguments: an error of openat2(), and a command. */
-int
-main(int argc, char **argv)
-{
-	refuse_one(437, argv[1][0] == 'E' ? EPERM : ENOSYS);
-	execvp(argv[2], argv + 2);
-	return 1;
-}
-END
-"$CC" -I"$TOP" -o old old.c || exit 1
-umem_itself=$umem
-for error in EPERM absent; do
-	umem=./old_umem
-	printf '#!/bin/bash\nexec ./old %s %s "$@"\n' $error "$umem_itself" >$umem
-	chmod +x $umem
-	looks leaks -d "$pid"
-	! grep -qF "$named" said || fail "$error: followed a symbolic link"
-	rm its.debug
-	cp kept its.debug
-	looks leaks -d "$pid"
-	grep -qF "$named" said || fail "$error: no name without openat2()"
-	rm its.debug
-	fifo its.debug
-	looks leaks -d "$pid"
-	rm its.debug
-	ln -s kept its.debug
-done
-umem=$umem_itself
 finish 0
 
 # The alternate file of debugging information, and the file of a split unit.

@@ -27,6 +27,22 @@ gcore -o core.old "$pid" >/dev/null 2>&1
 sleep 2.3
 more
 expect 2 '^umem: /dev/full: No space left' leaks --save=/dev/full "$pid"
+# A file system may report at the end of the file that it could not write.
+cat >late.c <<'END2'
+#include <errno.h>
+#include <stdio.h>
+
+int
+fclose(FILE *file)
+{
+	fflush(file);
+	errno = ENOSPC;
+	return EOF;
+}
+END2
+"$CC" -shared -fPIC -o late.so late.c
+LD_PRELOAD=$PWD/late.so expect 2 '^umem: late: No space left' \
+    leaks --save=late "$pid"
 "$umem" leaks --json "$pid" >json
 python3 - json <<-'EOF' || exit 1
 import json, math, sys
@@ -46,7 +62,8 @@ expect 1 '^645K leaked, \+1\.2K since the look [0-9ms]+ before$' \
 for looks in "leaks.old $pid" "leaks.old leaks.new" "core.old.$pid $pid"; do
 	# shellcheck disable=SC2086 # two looks
 	expect 1 "$grown" diff $looks
-	if [ "$(grep -c '  [a-z_]* (sites\.c:' said)" -ne 1 ]; then
+	if [ "$(sed '/ reachable, /,$d' said |
+	    grep -c '  [a-z_]* (sites\.c:')" -ne 1 ]; then
 		echo "$looks: more than one row:"
 		cat said
 		exit 1
@@ -107,6 +124,105 @@ if [ $status -ne 1 ] ||
 fi
 finish 0
 
+# A process grows by leaks and by memory that it can reach: a table of each.
+cat >both.c <<'END2'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct node {
+	struct node *next;
+	char body[500];
+};
+static struct node *kept;
+
+static __attribute__((noinline)) void
+lose(void)
+{
+	void *volatile block = malloc(1000);
+
+	memset(block, 1, 1000);
+	block = NULL;
+}
+
+static __attribute__((noinline)) void
+keep(void)
+{
+	struct node *node = malloc(sizeof(*node));
+
+	memset(node, 0, sizeof(*node));
+	node->next = kept;
+	kept = node;
+}
+
+static __attribute__((noinline)) void
+wipe(void)
+{
+	volatile char stack[16384];
+
+	memset((void *)stack, 0, sizeof(stack));
+}
+
+int
+main(void)
+{
+	char c;
+
+	do {
+		for (int i = 0; i < 100; i++)
+			lose();
+		for (int i = 0; i < 300; i++)
+			keep();
+		wipe();
+		(void)!write(1, "ready\n", 6);
+	} while (read(0, &c, 1) == 1);
+	_exit(0);
+}
+END2
+"$CC" -O1 -g -fno-builtin -w -o both both.c || exit 1
+start env UMEM_DEBUG=audit "$TMP/both"
+expect 1 . leaks --save=leaks.both "$pid"
+gcore -o both.core "$pid" >/dev/null 2>&1
+echo >&9
+until [ "$(grep -c ready told)" -eq 2 ]; do
+	kill -0 "$pid" || exit 1
+done
+"$umem" diff "both.core.$pid" "$pid" >said
+[ $? -eq 1 ] || exit 1
+"$umem" diff --json "both.core.$pid" "$pid" >json
+"$umem" diff --html "both.core.$pid" "$pid" >page
+rm "both.core.$pid"
+awk '/leaked/ { part = "leaked" } /reachable/ { part = "reachable" }
+    / (lose|keep) \(both\.c:/ { print part, $1, $3, $6 }' said >rows
+printf '%s\n' 'leaked +97.6K +100 lose' 'reachable +150K +300 keep' >want
+diff want rows || { cat said; exit 1; }
+python3 - json page <<-'END2' || exit 1
+import json, re, sys
+report = json.load(open(sys.argv[1]))
+page = open(sys.argv[2]).read()
+for part, name, more in ((report, "lose", 100000),
+                         (report["reachable"], "keep", 153600)):
+    row, = [r for r in part["call_sites"] if r["call_site"].startswith(name)]
+    assert abs(row["bytes"] - row["bytes_before"] - more) < 3000, row
+    assert re.search(f'title="{name}: [0-9.]+ KiB', page), name
+for part in ("leaked", "reachable"):
+    assert f'title="{part}: ' in page, part
+assert "<h1>Growth of both (" in page
+# The call sites say of which look they are, the largest first.
+rows = re.findall(r"<td>(leaked|reachable): (\w+)", page)
+assert rows[:2] == [("reachable", "keep"), ("leaked", "lose")], rows
+assert re.search("<p>24[67](\\.[0-9])? KiB more since the look before;", page)
+END2
+# One saved look is of leaks; an old one has no stacks.
+"$umem" diff --html leaks.both "$pid" >page || exit 1
+grep -q 'title="lose: 97.6 KiB' page && ! grep -q 'title="keep: ' page || exit 1
+sed 's/^umem leaks 2/umem leaks 1/; /^stack/d' leaks.both |
+    awk '/^end/ { $0 = "end\t" n } /^site/ { n++ } { print }' >leaks.first
+expect 1 '^ +\+97\.6K .* lose ' diff leaks.first "$pid"
+expect 2 '^umem: leaks.first: has no stacks for --html$' \
+    diff --html leaks.first "$pid"
+finish 0
+
 # Of estimates, samples show the growth.  BN_new has as many as before, and the
 # unknown rest cannot grow.
 site() {
@@ -114,18 +230,18 @@ site() {
 }
 {
 	printf 'umem users 1\ntime\t1763870000.0\n'
-	site 714000 1000 estimate:7 'BN_new (bn.c:1)'
-	site 400000 2000 estimate:4 'grow (g.c:1)'
-	site 300000 600 estimate:3 'gone (g.c:2)'
-	site 1000000 5000 estimate 'unknown: blocks of umem_alloc_208'
+	site 714000 1000 7 'BN_new (bn.c:1)'
+	site 400000 2000 4 'grow (g.c:1)'
+	site 300000 600 3 'gone (g.c:2)'
+	site 1000000 5000 0 'unknown: blocks of umem_alloc_208'
 	site 500 5 exact 'count (g.c:3)'
 	printf 'end\t5\n'
 } >users.before
 {
 	printf 'umem users 1\ntime\t1763870060.0\n'
-	site 785000 1100 estimate:7 'BN_new (bn.c:1)'
-	site 900000 4500 estimate:9 'grow (g.c:1)'
-	site 1600000 5600 estimate 'unknown: blocks of umem_alloc_208'
+	site 785000 1100 7 'BN_new (bn.c:1)'
+	site 900000 4500 9 'grow (g.c:1)'
+	site 1600000 5600 0 'unknown: blocks of umem_alloc_208'
 	site 700 7 exact 'count (g.c:3)'
 	printf 'end\t4\n'
 } >users.after

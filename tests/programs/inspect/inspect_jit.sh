@@ -59,11 +59,11 @@ main(int argc, char **argv)
 	int i, library = open("runtime/" LIBRARY, O_RDONLY);
 
 	mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, library, 0);
-	made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+	made = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
 	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	for (i = 0; i < 16; i++)
+	for (i = 0; i < 18; i++)
 		memcpy(made + 256 * i, code, sizeof(code));
-	__builtin___clear_cache(made, made + 4096);
+	__builtin___clear_cache(made, made + 8192);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
 	if (list != NULL)
 		map = fopen(path, "w");
@@ -71,7 +71,7 @@ main(int argc, char **argv)
 		fprintf(map, "%lx 100 %s", (long)made + 256 * i, line);
 	if (map != NULL)
 		fclose(map);
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < 9; i++)
 		call(2 * i, 2 * i + 1, 10000 + 1000 * i);
 	write(1, "ready\n", 6);
 	read(0, &c, 1);
@@ -106,6 +106,8 @@ py::work:/srv/app.py
 py::_find_and_load:<frozen importlib._bootstrap>
 Interpreter
 StubRoutines (1)
+JIT$sellShoes
+JIT$$exit_handler
 END2
 export UMEM_DEBUG=audit
 start ./main names
@@ -116,6 +118,7 @@ expect 0 '  void Rows\.makeRow\(int, java\.util\.List\) < .*void Rows\.work' use
 expect 0 '  void Rows\.makeTable\(int\)( <|$)' users "$pid"
 expect 0 '  make_row:/srv/app\.py < .*work:/srv/app\.py' users "$pid"
 expect 0 '  work:/srv/app\.py( <|$)' users "$pid"
+expect 0 '  sellShoes( <|$)' users "$pid"
 # Without a function of the program, the place is that of other programs.
 expect 0 '  main`runtime_make\+0x' users "$pid"
 if grep -q '^Function names' said; then
@@ -140,6 +143,7 @@ advice() {
 advice node none 'start node --perf-basic-prof --interpreted-frames-native-stack'
 advice java libjvm.so 'jcmd PID Compiler\.perfmap, .*'
 advice script libpython3.12.so.1.0 'start python3 -X perf'
+advice php opcache.so 'start php -d opcache\.jit_debug=0x10'
 advice old libpython3.11.so.1.0 '.*/tmp/perf-PID\.map'
 advice other libm.so '.*/tmp/perf-PID\.map'
 
@@ -147,4 +151,93 @@ advice other libm.so '.*/tmp/perf-PID\.map'
 start sh -c 'echo ready; read -r _ || :'
 expect 0 . users "$pid"
 ! grep '^Function names' said || exit 1
+finish 0
+
+# The call site of a block that an extension of an interpreter has allocated is
+# in the extension.  A block of the interpreter alone has its function.
+cat >extension.c <<'END2'
+void interp_new(long);
+
+__attribute__((noinline)) void
+extension_make(long bytes)
+{
+	interp_new(bytes);
+	__asm__ volatile("");
+}
+END2
+cat >python.c <<'END2'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void extension_make(long);
+
+__attribute__((noinline)) void
+interp_new(long bytes)
+{
+	memset(malloc((size_t)bytes), 1, (size_t)bytes);
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void
+interp_eval(void (*function)(long), long argument)
+{
+	function(argument);
+	__asm__ volatile("");
+}
+
+int
+main(void)
+{
+	char c;
+
+	interp_eval(extension_make, 30000);
+	interp_eval(interp_new, 20000);
+	write(1, "ready\n", 6);
+	read(0, &c, 1);
+	return 0;
+}
+END2
+"$CC" -O1 -w -shared -fPIC -fno-builtin -fno-omit-frame-pointer \
+    -o extension.so extension.c
+# build_interpreter NAME
+build_interpreter() {
+	"$CC" -O1 -w -fno-builtin -fno-omit-frame-pointer -rdynamic -o "$1" \
+	    python.c ./extension.so || exit 1
+}
+for name in python3.11 php-fpm8.2 ruby3.1 perl; do
+	build_interpreter $name
+	start ./$name
+	expect 0 '^ +29\.2K .*  extension\.so`extension_make\+0x[0-9a-f]+ via interp_new$' \
+	    users "$pid"
+	expect 0 "^ +19\\.5K .*  $name\`interp_new\\+0x" users "$pid"
+	[ $name = perl ] || finish 0
+done
+# Of a program with another name, both blocks have the function that is called,
+# unless a file names it.
+echo 'extension_*' >mine
+expect 0 '^ +48\.8K .*  perl`interp_new\+0x.* < extension_make' \
+    users --frames=mine "$pid"
+expect 2 '^umem: nosuch: No such file' users --frames=nosuch "$pid"
+finish 0
+build_interpreter shop
+start ./shop
+expect 0 '^ +48\.8K .*  shop`interp_new\+0x.* < extension_make < interp_eval' \
+    users "$pid"
+printf '%s\n' '# mine' '[allocators]' 'INTERP_*' >mine
+expect 0 '^ +29\.2K .*  extension\.so`extension_make\+0x.* via interp_new < interp_eval < main$' \
+    users --frames=mine "$pid"
+expect 0 '^ +19\.5K .*  shop`main\+0x.* via interp_eval' users --frames=mine "$pid"
+finish 0
+
+# A function with the name of the series for the rest has no series of its own.
+for i in 0 1 2 3 4 5 6 7; do
+	printf 'outer\nf%d\n' $i
+done >rest
+printf 'outer\nother\n' >>rest
+start env -u UMEM_DEBUG UMEM_OPTIONS=sample=1 ./main rest
+"$umem" metrics --sites=2 "$pid" >text
+grep '^umem_site_live_blocks{' text | sed 's/ .*//' >series
+printf 'umem_site_live_blocks{site="%s"}\n' other f7 | diff - series ||
+    { grep site text; exit 1; }
 finish 0

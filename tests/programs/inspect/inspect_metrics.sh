@@ -167,3 +167,69 @@ for words in default firewall=1 default,firewall=1; do
 	export UMEM_DEBUG=$words
 	agree "$words"
 done
+unset UMEM_DEBUG
+
+# The largest call sites are as many series as are asked for, and one for the
+# rest.  Without lines, two of these functions have names that differ in a
+# character that no label has; both are in one series.
+cat >sites.cc <<'END2'
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+
+struct row {
+	int n;
+	bool operator<(int) const;
+	bool operator>(int) const;
+};
+
+static void *volatile kept;
+
+#define KEEP(bytes) \
+	for (int i = 0; i < n; i++) \
+		kept = malloc(bytes); \
+	return kept != nullptr
+
+__attribute__((noinline)) bool row::operator<(int) const { KEEP(3000); }
+__attribute__((noinline)) bool row::operator>(int) const { KEEP(3000); }
+__attribute__((noinline)) static bool small(int n) { KEEP(100); }
+__attribute__((noinline)) static bool large(int n) { KEEP(20000); }
+
+int
+main()
+{
+	volatile row r = {100};
+
+	if (const_cast<row &>(r) < 1 && const_cast<row &>(r) > 1 && small(100) &&
+	    large(100))
+		puts("ready");
+	fflush(stdout);
+	return read(0, const_cast<int *>(&r.n), 1) != 0;
+}
+END2
+"${CXX:-c++}" -O1 -fno-builtin -w -o sites sites.cc
+start env UMEM_OPTIONS=sample=1 ./sites
+"$umem" metrics "$pid" >none
+"$umem" metrics --sites=2 "$pid" >two
+"$umem" metrics --sites=100 "$pid" >all
+"$umem" metrics --sites=18446744073709551615 "$pid" | diff all -
+gcore -o core "$pid" >/dev/null 2>&1
+"$umem" metrics --sites=2 core."$pid" >core
+rm core."$pid"
+finish 0
+for text in two all core; do
+	python3 "$check" <$text >sizes || { cat $text; exit 1; }
+done
+if grep umem_site none; then
+	exit 1
+fi
+grep '^umem_site_live_blocks{' two >sums
+printf '%s\n' 'umem_site_live_blocks{site="sites`large+' \
+    'umem_site_live_blocks{site="sites`row::operator_+' \
+    'umem_site_live_blocks{site="other"} 1' >want
+sed 's/0x[0-9a-f]*"} [12]00$//; s/ 1[0-9][0-9]$/ 1/' sums | diff want -
+grep -q 'operator_.* 200$' sums
+diff <(grep umem_site_ two) <(grep umem_site_ core)
+grep -q '^umem_site_live_blocks{.*`small' all
+"$umem" metrics --sites=few "$pid" 2>err && exit 1
+grep -qx 'umem: metrics: few is no number of call sites' err

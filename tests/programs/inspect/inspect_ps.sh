@@ -47,7 +47,7 @@ done
 # A file with the name of a process is not taken for a core.
 : >"$large"
 "$umem" ps >said 2>err || bad "ps fails"
-grep -Eq '^ *PID +RSS +IN USE +CACHED +NOT OURS +AGE +PROGRAM +WHERE  OPTIONS$' \
+grep -Eq '^ *PID +RSS +IN USE +CACHED +NOT OURS +ALLOC/S +AGE +PROGRAM +WHERE  OPTIONS$' \
     said || bad "no head"
 grep -Eq "^ *$large +([34][0-9]\.[0-9]|[34][0-9])M +38\.[0-9]M .* [0-9ms]+  large +[^ ]+$" \
     said || bad "not the large process"
@@ -57,6 +57,8 @@ grep -Eq "^ *$small +[0-9.]+[KM] .* small\"one +[^ ]+  .*depot_bytes=2m" said ||
 [ "$(grep -n " large " said | cut -d: -f1)" -lt \
     "$(grep -n " small\"one " said | cut -d: -f1)" ] || bad "not by size"
 tail -1 said | grep -Eq '^ +all +[0-9.]+[MG] .* [0-9]+ processes' || bad "no sums"
+"$umem" top -i 0.1 -n 2 >said 2>err || bad "top without a process fails"
+[ "$(grep -c "^ *$large " said)" = 2 ] || bad "not two tables"
 "$umem" ps --json >said || bad "ps --json fails"
 python3 - "$large" "$small" "$other" 3<said <<'END2' || bad "ps --json"
 import json, os, sys
@@ -74,6 +76,70 @@ for row in rows.values():
     assert {"unit", "container"} < set(row)
 END2
 rm "$large"
+
+# A row is a line of the terminal.
+script -qec "stty cols 80; $umem ps" /dev/null </dev/null 2>err | tr -d '\r' >said
+if awk 'length > 80 && !/^umem: /' said | grep -q .; then
+	bad "ps is beyond 80 columns"
+fi
+grep -Eq "^ *$small .* small\"one +[^ ].*\.\.$" said || bad "the options are not cut"
+
+# A process that does not run on umem costs a read for each mapping that may
+# have the library's data, and one for its identity; a page of variables that is
+# in memory is looked up once.
+if command -v strace >/dev/null; then
+	strace -o calls -e trace=process_vm_readv,pread64 "$umem" ps >said 2>&1 ||
+	    bad "ps under strace"
+	nmaps=$(awk '$2 ~ /^.w.p/ && $5 != 0' "/proc/$other/maps" | wc -l)
+	n=$(grep -c "^process_vm_readv($other," calls)
+	if [ "$n" -eq 0 ] || [ "$n" -gt $((nmaps + 1)) ]; then
+		bad "$n reads of a process without umem, not $nmaps + 1"
+	fi
+	nreads=$(grep -c "^process_vm_readv($large," calls)
+	n=$(awk '/^process_vm_readv/ { of = substr($1, 18) + 0 }
+	    /^pread64/ && of == pid' pid="$large" calls | wc -l)
+	if [ "$nreads" -le 50 ] || [ "$n" -ge $((nreads / 3)) ]; then
+		bad "$n look-ups of pages for $nreads reads"
+	fi
+fi
+
+# The rate of allocation, of a process that samples.
+cat >busy.c <<'END2'
+#include <stdlib.h>
+#include <unistd.h>
+
+int
+main(void)
+{
+	void *volatile block;
+
+	for (;;) {
+		block = malloc(100000);
+		free(block);
+		usleep(1000);
+	}
+}
+END2
+"$CC" -fno-builtin -o busy busy.c
+UMEM_OPTIONS=sample=16k LD_PRELOAD=$SHIM ./busy 8>&- 9>&- 7>&- &
+busy=$!
+until "$umem" ps 2>/dev/null >said &&
+    grep -Eq "^ *$busy .* ~[0-9.]+[KMG] +[0-9ms]+  busy" said; do
+	kill -0 $busy || bad "no busy process"
+done
+grep -Eq "^ *$large .* - +[0-9ms]+  large" said || bad "a rate without samples"
+"$umem" ps --json 2>/dev/null | grep -q '"allocated_bytes_per_second": [0-9]' ||
+    bad "no rate in JSON"
+kill $busy
+
+# Samples are in use: of blocks above the interval, most are samples.
+UMEM_OPTIONS=sample=64k LD_PRELOAD=$SHIM ./large 40000000 <hold2 >/dev/null 8>&- 9>&- 7>&- &
+sampled=$!
+until "$umem" ps 2>/dev/null >said && grep -Eq "^ *$sampled " said; do
+	kill -0 $sampled || bad "no process that samples"
+done
+grep -Eq "^ *$sampled +[0-9.]+M +(3[89]|4[01])(\.[0-9])?M .* large " said ||
+    bad "a sample is not in use"
 
 # Where a process runs: its innermost unit, or the container's ID or namespace.
 id=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
@@ -166,4 +232,4 @@ left=$(find . -name 'text.prom?*')
 finish 0
 exec 7>&- 8>&-
 # shellcheck disable=SC2086 # words
-wait $small $other ${apart-}
+wait $small $other $sampled ${apart-}

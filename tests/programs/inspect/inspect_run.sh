@@ -103,3 +103,26 @@ expect 0 '^UMEM_DEBUG=guards,audit$' "$umem" run --debug=guards,audit env
 expect 0 '^UMEM_DEBUG=default$' "$umem" run --debug env
 expect 1 '^ +ends`(main|lose)\+0x[0-9a-f]+ \(ends.c:[0-9]+\)$' \
     "$umem" run --debug --leaks -- "$TMP/ends" 0 leak
+
+# A program of musl gets the library for musl, or one message.
+command -v musl-gcc >/dev/null || exit 0
+cat >show.c <<'END3'
+#include <stdio.h>
+#include <stdlib.h>
+int
+main(void)
+{
+	return puts(getenv("LD_PRELOAD")) < 0;
+}
+END3
+musl-gcc -o show show.c
+mkdir -p own/bin own/lib
+cp "$B/umem" own/bin
+cp "$SHIM" own/lib
+expect 125 '^umem: show is of musl, and there is no musl/libumem_malloc.so.1' \
+    env PATH=".:$PATH" own/bin/umem run show
+mkdir own/lib/musl
+echo 'int none;' | musl-gcc -shared -fPIC -x c \
+    -o own/lib/musl/libumem_malloc.so.1 -
+expect 0 '/own/lib/musl/libumem_malloc.so.1$' own/bin/umem run ./show
+expect 0 '^LD_PRELOAD=.*/own/lib/libumem_malloc.so.1$' own/bin/umem run env

@@ -46,7 +46,7 @@ main(void)
 	return getchar() == 0 || lost == NULL;
 }
 END2
-"$CC" -fno-builtin -o main main.c || exit 1
+"$CC" -g -fno-builtin -o main main.c || exit 1
 chmod 711 .
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null ||
     ! setpriv --bounding-set -all true 2>/dev/null ||
@@ -71,6 +71,13 @@ more=$(sed -n '/^The other commands also use/,/^because/p' "$page" |
 $few$more "$umem" leaks "$pid" >said 2>&1
 [ $? -eq 1 ] || bad "leaks"
 grep -q 'main' said || bad "leaks does not name the function"
+# The service with call sites.
+own=$(recipe SITES= | sed -n 's/^CapabilityBoundingSet=//p' |
+    sed 's/CAP_/,+/g; s/ //g' | tr '[:upper:]' '[:lower:]')
+[[ $own == ,+set* ]] || bad "no capabilities for call sites: $own"
+# shellcheck disable=SC2086 # words
+$few$own "$umem" metrics --sites=10 "$pid" >said 2>&1 || bad "metrics --sites"
+grep -q '^umem_site_live_bytes{site="main (main.c:' said || bad "metrics has no site"
 ! setpriv --bounding-set -all "$umem" status "$pid" >said 2>&1 ||
     bad "no capability is needed"
 finish 0

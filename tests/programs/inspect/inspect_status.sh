@@ -76,10 +76,44 @@ fi
 "$umem" status --json "$pid" >json
 python3 - json <<'END2' || { cat json; exit 1; }
 import json, sys
-memory, mib = json.load(open(sys.argv[1]))["memory"], 1 << 20
+report, mib = json.load(open(sys.argv[1])), 1 << 20
+memory, parts = report["memory"], report["not_ours"]
 # The file, the anonymous mapping and the stack, and those of libraries.
 assert 39 * mib < memory["not_ours_bytes"] < 55 * mib, memory
+assert 16 * mib < parts["files"] < 26 * mib, parts
+assert 3 * mib < parts["stacks"] < 5 * mib, parts
+assert 20 * mib <= parts["others"] < 24 * mib, parts
+kinds = sum(parts[kind] for kind in ("files", "stacks", "named", "others"))
+assert abs(kinds - memory["not_ours_bytes"]) < 2 * mib, (kinds, memory)
+assert kinds == sum(part["bytes"] for part in parts["largest"])
+names = [part["name"] for part in parts["largest"][:3]]
+assert names[1] == "a_file_that_is_mapped", names
+assert names[0].startswith("at 7"), names
+assert names[2].startswith("stack of "), names
 END2
+expect 0 '^Not ours: +files [12][0-9.]+M, stacks 3[0-9.]*M, others 2[0-3][0-9.]*M; largest: ' \
+    status "$pid"
+grep -q ' 16M a_file_that_is_mapped,' said || { cat said; exit 1; }
+# A line ends behind a character, not within one.
+long=$(printf '\344\270\255%.0s' {1..40})
+mv a_file_that_is_mapped "$long"
+"$umem" status "$pid" >said
+mv "$long" a_file_that_is_mapped
+iconv -f UTF-8 -t UTF-8 said >/dev/null || { cat -v said; exit 1; }
+tr -d '\n ' <said | grep -q "$long," || { cat said; exit 1; }
+# A name that the program gave to a mapping; not every kernel keeps such names.
+if unshare -m true 2>/dev/null; then
+	at=$(sed -n '/"largest"/,$s/.*"at \(7[0-9a-f]*\)".*/\1/p' json | head -1)
+	sed "s/^\($at-.*[^ ]\) *$/\1 [anon:jit code]/" "/proc/$pid/smaps" >smaps
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare -m bash -c 'mount --bind smaps "/proc/$1/smaps" &&
+		exec "$2" status "$1"' - "$pid" "$umem" >said
+	if ! grep -Eq '^Not ours: .* named 2[0-3][0-9.]*M' said ||
+	    ! tr '\n' ' ' <said | grep -Eq '20M +\[anon:jit +code\],'; then
+		cat said
+		exit 1
+	fi
+fi
 "$umem" top -n 1 "$pid" | awk 'length > 80' | grep . && exit 1
 
 # Pages and profiles do not go to a terminal.

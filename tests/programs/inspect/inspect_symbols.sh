@@ -237,3 +237,84 @@ build_one place/program false_function
 start unshare -m bash enter.sh "$TMP" "$TMP/place"
 says '^ +program`true_function\+0x'
 finish 0
+
+# A function without a name that an allocator has called is part of it, and the
+# call site is the caller of the allocator; so is that of a copy of a tree.
+cat >stripped.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *volatile lost;
+
+__attribute__((noinline)) static void *
+chunk_new(size_t bytes)
+{
+	char *chunk = malloc(bytes + 16);
+
+	return chunk + 16;
+}
+
+__attribute__((noinline)) char *
+pool_alloc(size_t bytes)
+{
+	char *object = chunk_new(bytes);
+
+	*object = 1;
+	return object;
+}
+
+__attribute__((noinline)) static char *
+copy_node(int depth)
+{
+	char *copyObjectImpl(int depth), *node = pool_alloc(500);
+
+	return depth == 0 ? node : copyObjectImpl(depth - 1) - 1;
+}
+
+__attribute__((noinline)) char *
+copyObjectImpl(int depth)
+{
+	return copy_node(depth) + 1;
+}
+
+__attribute__((noinline)) static int
+nameless(void)
+{
+	lost = pool_alloc(3000);
+	return lost != NULL;
+}
+
+__attribute__((noinline)) int
+serve(int n)
+{
+	while (n-- > 0) {
+		lost = pool_alloc(200);
+		lost = copyObjectImpl(2);
+	}
+	return lost != NULL;
+}
+
+int
+main(void)
+{
+	char c;
+
+	if (serve(100) == 0 || nameless() == 0)
+		return 1;
+	lost = NULL;
+	write(1, "ready\n", 6);
+	return (int)read(0, &c, 1);
+}
+END
+"$CC" -O1 -w -fno-builtin -fno-optimize-sibling-calls -rdynamic -s \
+    -o stripped stripped.c || exit 1
+start env UMEM_DEBUG=audit ./stripped
+"$umem" leaks "$pid" | sed -n 's/^ .* \(stripped.*\)/\1/p' |
+    sed 's/+0x[0-9a-f]*//' | sort >said
+cat >want <<'END'
+stripped via pool_alloc < main
+stripped`serve via copyObjectImpl < main; 2 more stacks
+stripped`serve via pool_alloc < main
+END
+diff want said || exit 1
+finish 0

@@ -6,6 +6,7 @@
 #	RECORD_ABI=1 tests/run_tests.sh build programs -- abi
 #
 # records them anew.
+# test not with: coverage exports the variables of the counters
 set -eu
 export LC_ALL=C
 if ! command -v abidw >/dev/null || ! command -v abidiff >/dev/null; then

@@ -51,7 +51,7 @@ wrong "invalid option -- 'x'" leaks -x $$
 wrong "unrecognized option '--nosuch'" stat $$ --nosuch
 wrong "option requires an argument -- 'c'" leaks -c
 wrong '-n takes at least 1' top -n 0 $$
-wrong '--json: see umem status and umem stat' top --json $$
+wrong '--json: see umem status, stat and ps' top --json $$
 wrong '-l takes transaction, fail or slab' log -l nosuch $$
 wrong '-s takes allocated or free' log -s nosuch $$
 

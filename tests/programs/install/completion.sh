@@ -72,6 +72,8 @@ for shell in bash zsh; do
 	same "options with a value" --debug
 	offers umem status $pid >offered
 	same "a process" $pid
+	offers umem status al >offered
+	same "the row of the sums" ""
 	offers umem status core >offered
 	same "a core" core.1
 	offers umem ctl core >offered

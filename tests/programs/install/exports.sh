@@ -4,6 +4,7 @@
 # no library exports anything else.
 # The names that the libraries need from others are those that umem/README.md
 # lists, each with its reason.
+# test not with: coverage exports the variables of the counters
 set -eu
 export LC_ALL=C
 bad=0

@@ -1,5 +1,5 @@
 /*
- * What the standards and glibc's manual ask of malloc() and its relatives.
+ * The rules of the standards and of glibc's manual for malloc().
  *
  * test cflags: -Wno-alloc-size-larger-than
  *

@@ -1,9 +1,8 @@
 /*
- * realloc(): what a block holds, and the memory that it takes.
+ * realloc(): the contents of a block, and its memory.
  *
  * test run: content
  * test args: content
- * test not with: qemu keeps the contents of moved pages
  * test run: memory
  * test args: memory
  * test modes: rseq locked own

@@ -10,6 +10,15 @@
  * test args: not_empty
  * test stderr: ^umem: umem_cache_destroy: 'kettles' \(0x[0-9a-f]+\) not empty$
  * test no stderr: spoons
+ * test run: sampled
+ * test args: not_empty
+ * test not with: qemu runs architectures without stacks
+ * test env: UMEM_OPTIONS=sample=1
+ * test stderr: ^umem: umem_cache_destroy: 'kettles' \(0x[0-9a-f]+\) not empty$
+ * test stderr: ^umem: 1 object in use:$
+ * test stderr: ^umem: allocated by thread [0-9]+, [0-9.]+ s ago:$
+ * test stderr: ^umem:     .*`main\+0x
+ * test no stderr: spoons
  * test run: destructors
  * test args: destructors
  * test modes: rseq own locked

@@ -184,7 +184,7 @@ reported() {
 	case $mode in
 	*default*)
 		[ -z "${2:-}" ] ||
-		    [[ $said =~ "previous transaction on buffer "[0-9a-f]+:.thread=[0-9]+"  time=T-"[0-9]+\.[0-9]{9}"  slab="[0-9a-f]+"  cache: "[a-z0-9_]+.main\`"$2"\+0x ]] ||
+		    [[ $said =~ "previous transaction on buffer "[0-9a-f]+:.thread=[0-9]+"  time=T-"[0-9]+\.[0-9]{9}"  slab="[0-9a-f]+"  cache: "[a-z0-9_]+(.libumem_rcu\.so\.1\`[a-z_]+\+0x[0-9a-f]+)*.main\`"$2"\+0x ]] ||
 		    bad "not the last transaction, or not by $2"
 		;;
 	esac

@@ -65,6 +65,30 @@ fill_and_empty(umem_cache_t *cache)
 		umem_cache_free(cache, object[i]);
 }
 
+/*
+ * In a child, liburcu may still know readers that do not exist there, so no
+ * slab goes before the child calls the library for the flavour.
+ */
+static void
+check_child(umem_cache_t *cache)
+{
+	long before = ended();
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		fill_and_empty(cache);
+		umem_cache_reap_now(cache);
+		umem_reap();
+		usleep(50000);
+		umem_cache_reap_now(cache);
+		check(ended() == before);
+		check(umem_cache_rcu(cache) == 0);
+		await(cache, before + N);
+		_exit(0);
+	}
+	child_end(pid);
+}
+
 int
 main(void)
 {
@@ -80,6 +104,7 @@ main(void)
 	/* Told of its readers, and nobody reads. */
 	check(umem_cache_rcu(cache) == 0);
 	await(cache, N);
+	check_child(cache);
 
 	/* A reader in its section keeps the slabs. */
 	fill_and_empty(cache);

@@ -25,6 +25,14 @@ run() {
 		echo "zadd sorted $((i * 7919 % 1000)) member:$i"
 		echo "del key:$((i / 2))"
 	done | "${cli[@]}" | cksum
+	# Redis asks the allocator by mallctl(); both count the same blocks.
+	"${cli[@]}" info memory | tr -d '\r' | awk -F: '{ n[$1] = $2 }
+	    END {
+		if (n["mem_allocator"] ~ /jemalloc/ &&
+		    (n["allocator_allocated"] < 0.9 * n["used_memory"] ||
+		    n["allocator_allocated"] > 2 * n["used_memory"] + 4e6))
+			print "wrong: allocator_allocated", n["allocator_allocated"]
+	    }'
 	"${cli[@]}" dbsize
 	"${cli[@]}" lrange list:3 0 -1 | cksum
 	"${cli[@]}" zrange sorted 0 -1 withscores | cksum

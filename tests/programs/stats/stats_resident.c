@@ -77,6 +77,8 @@ look(const char *when)
 	    reported(malloc_stats, "mmap):\nsystem bytes     ="),
 	    reported(write_info, "<system type=\"current\" size=\"") +
 		m.hblkhd};
+	/* QEMU, where it runs the program, has memory in the set, too. */
+	long other = getenv("EMULATED") != NULL ? 8 << 20 : 2 << 20;
 
 	if (rss == 0) {
 		rss = now[0];
@@ -96,7 +98,7 @@ look(const char *when)
 	for (int i = 1; i < 4; i++) {
 		long wrong = (long)(now[i] - now[0]);
 
-		check(labs(wrong) <= (long)(now[0] / 20) + (2 << 20));
+		check(labs(wrong) <= (long)(now[0] / 20) + other);
 	}
 }
 

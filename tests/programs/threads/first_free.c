@@ -9,7 +9,7 @@
  * size has others, until both threads have run without a break and one of them,
  * whose CPU index was that of the third thread, gets its block back.
  *
- * test modes: default
+ * test modes: default own
  */
 #include <sched.h>
 #include <sys/resource.h>
@@ -23,7 +23,7 @@ enum {
 	NTRIES = 200
 };
 
-/* What a try has found, as the status of its child. */
+/* The result of a try, as the status of its child. */
 enum result {
 	RIGHT,
 	WRONG,

@@ -1,6 +1,7 @@
 /*
  * The thread of the library comes with threads of the program, and ends.
  *
+ * test not with: qemu has a thread of its own in each process
  * test run: one_task
  * test args: one_task
  * test run: room

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tools/inspect/base/fail.h"
 
@@ -20,6 +22,10 @@ void *xalloc(size_t bytes); /* zeros */
 void *xresize(void *old, size_t bytes);
 char *xprint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Sorts an array, which may be NULL if n is 0. */
+#define ARRAY_SORT(array, n, order)                                            \
+	((n) == 0 ? (void)0 : qsort((array), (n), sizeof(*(array)), (order)))
+
 /* Makes space for one more element; the array doubles. */
 #define ARRAY_GROW(array, n, capacity)                                         \
 	(assert((n) <= (capacity)),                                            \
@@ -28,6 +34,10 @@ char *xprint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 		: (void)((capacity) = (capacity) ? 2 * (capacity) : 16,        \
 		      (array) =                                                \
 			  xresize(array, (capacity) * sizeof(*(array)))))
+
+/* Adds a value, which may have commas, as an element. */
+#define ARRAY_ADD(array, n, capacity, ...)                                     \
+	(ARRAY_GROW(array, n, capacity), (void)((array)[(n)++] = __VA_ARGS__))
 
 /*
  * Returns the item of a tree of tsearch() that equals the key.  If there is
@@ -48,6 +58,25 @@ static inline int
 order_first_words(const void *a, const void *b)
 {
 	return order_numbers(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+/* Returns the order of two items by their first member, a text. */
+static inline int
+order_first_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/*
+ * Returns the order of an address and a range, which begins with its start and
+ * its end: equal if the range has the address.
+ */
+static inline int
+order_range(const void *address, const void *range)
+{
+	const uint64_t *at = address, *ends = range;
+
+	return *at < ends[0] ? -1 : *at >= ends[1];
 }
 
 /* --force: take as much memory as needed, even if that seems too much. */

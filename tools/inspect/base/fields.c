@@ -33,8 +33,8 @@ fields_split(char *line, char **fields, size_t most)
 	size_t n = 0;
 
 	line[strcspn(line, "\n")] = '\0';
-	while (line != NULL && n < most)
-		fields[n++] = strsep(&line, "\t");
+	while (n < most && (fields[n] = strsep(&line, "\t")) != NULL)
+		n++;
 	return line == NULL ? n : most + 1;
 }
 

@@ -92,7 +92,7 @@ look_at_groups(struct budget *budget, const struct interface *f, char *group)
 
 /* Examines a line of /proc/PID/cgroup: number:controllers:group */
 static void
-look_at_line(struct budget *budget, char *line)
+look_at_line(char *line, void *budget)
 {
 	char *controllers = strchr(line, ':');
 	char *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -111,17 +111,11 @@ look_at_line(struct budget *budget, char *line)
 			look_at_groups(budget, &version1, group);
 }
 
-/*
- * Returns the memory that a process may still take, and the limit.  The file
- * cgroup names its groups.
- */
+/* Returns the memory that a process may still take, and the limit. */
 static struct budget
-look_around(const char *cgroup)
+look_around(int pid)
 {
 	struct budget budget = {.bytes = UINT64_MAX, .all = UINT64_MAX};
-	FILE *file = fopen(cgroup, "r");
-	char *line = NULL;
-	size_t capacity = 0;
 	uint64_t kib;
 
 	if (file_number("/proc/meminfo", "MemAvailable", &kib)) {
@@ -130,36 +124,30 @@ look_around(const char *cgroup)
 	}
 	if (file_number("/proc/meminfo", "MemTotal", &kib))
 		budget.all = kib * KIB;
-	while (file != NULL && getline(&line, &capacity, file) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		look_at_line(&budget, line);
-	}
-	free(line);
-	if (file != NULL)
-		fclose(file);
+	text_each_line(proc_path(pid, "cgroup"), look_at_line, &budget);
 	return budget;
 }
 
-static void
-be_killed_first(void)
+void
+memory_kill_first(int pid)
 {
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	const char *path = proc_path(pid, "oom_score_adj");
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
 	if (write(fd, "1000", 4) != 4)
-		print_warning(
-		    "warning: /proc/self/oom_score_adj cannot be written to");
+		print_warning("warning: %s cannot be written to", path);
 	close(fd);
 }
 
 void
 memory_expect(const char *name, uint64_t bytes)
 {
-	be_killed_first();
+	memory_kill_first(0);
 	if (alloc_forced)
 		return;
-	ours = look_around("/proc/self/cgroup");
+	ours = look_around(0);
 	ours.bytes -= ours.bytes / SPARE;
 	if (bytes > ours.bytes)
 		fail_with(EXIT_ERROR,
@@ -169,19 +157,10 @@ memory_expect(const char *name, uint64_t bytes)
 		    ours.limit);
 }
 
-static struct budget
-look_around_process(int pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	return look_around(path);
-}
-
 uint64_t
 memory_limit_of(int pid)
 {
-	return look_around_process(pid).all;
+	return look_around(pid).all;
 }
 
 bool
@@ -191,7 +170,7 @@ memory_is_left_to(int pid, uint64_t bytes, const char **limit)
 
 	if (alloc_forced)
 		return true;
-	budget = look_around_process(pid);
+	budget = look_around(pid);
 	*limit = budget.limit;
 	return bytes <= budget.bytes;
 }

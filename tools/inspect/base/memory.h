@@ -5,6 +5,12 @@
 #include "tools/inspect/base/text.h"
 
 /*
+ * Makes a process, or this one (0), the first that the kernel kills if memory
+ * runs out.
+ */
+void memory_kill_first(int pid);
+
+/*
  * The caller is about to make a copy of about bytes bytes of the target name.
  * Makes this process the first that the kernel kills if memory runs out, and
  * ends the command with a message if it needs more memory than is available,

@@ -141,12 +141,6 @@ print_width(void)
 	return size.ws_col;
 }
 
-static bool
-is_inside_character(char c)
-{
-	return (c & 0xc0) == 0x80; /* UTF-8 */
-}
-
 char *
 text_shortened(const char *text, size_t width)
 {
@@ -201,9 +195,12 @@ put_string(const char *text)
 	putchar('"');
 }
 
-static void
+/* Begins a value; returns false without --json. */
+static bool
 put_key(const char *key)
 {
+	if (!json_wanted)
+		return false;
 	/* Members of an object have a key, elements of an array have none. */
 	assert((key != NULL) == (depth != 0 && brackets[depth - 1] == '}'));
 	if (!first)
@@ -215,13 +212,15 @@ put_key(const char *key)
 		put_string(key);
 		fputs(": ", stdout);
 	}
+	return true;
 }
 
 void
 json_open(const char *key, char bracket)
 {
 	assert(bracket == '{' || bracket == '[');
-	put_key(key);
+	if (!put_key(key))
+		return;
 	putchar(bracket);
 	assert(depth < DEPTH_MAX);
 	brackets[depth] = bracket == '{' ? '}' : ']';
@@ -232,6 +231,8 @@ json_open(const char *key, char bracket)
 void
 json_close(void)
 {
+	if (!json_wanted)
+		return;
 	assert(depth > 0);
 	depth--;
 	if (!first)
@@ -247,15 +248,15 @@ json_close(void)
 void
 json_text(const char *key, const char *text)
 {
-	put_key(key);
-	put_string(text);
+	if (put_key(key))
+		put_string(text);
 }
 
 void
 json_number(const char *key, uint64_t number)
 {
-	put_key(key);
-	printf("%lu", number);
+	if (put_key(key))
+		printf("%lu", number);
 }
 
 void
@@ -267,15 +268,15 @@ json_rounded(const char *key, double number)
 void
 json_address(const char *key, uint64_t address)
 {
-	put_key(key);
-	printf("\"0x%lx\"", address);
+	if (put_key(key))
+		printf("\"0x%lx\"", address);
 }
 
 void
 json_bool(const char *key, bool value)
 {
-	put_key(key);
-	fputs(value ? "true" : "false", stdout);
+	if (put_key(key))
+		fputs(value ? "true" : "false", stdout);
 }
 
 int

@@ -25,6 +25,13 @@ const char *count_text(double n, bool estimated);
 /* Returns the columns of the terminal to which output goes, or SIZE_MAX. */
 size_t print_width(void);
 
+/* Is this byte of UTF-8 behind the first one of a character? */
+static inline bool
+is_inside_character(char c)
+{
+	return (c & 0xc0) == 0x80;
+}
+
 /*
  * Returns a text without its middle part if it is longer than width, because
  * names often differ at the end.  The caller frees it.
@@ -37,7 +44,10 @@ char *text_shortened(const char *text, size_t width);
  */
 void print_call_site(size_t used, const char *name, const char *callers);
 
-/* Streaming JSON on standard output; key is NULL inside an array. */
+/*
+ * Streaming JSON on standard output, with --json only; key is NULL inside an
+ * array.
+ */
 void json_open(const char *key, char bracket); /* '{' or '[' */
 void json_close(void);
 void json_text(const char *key, const char *text);
@@ -48,6 +58,9 @@ void json_bool(const char *key, bool value);
 
 /* Is --json given?  Otherwise commands print tables. */
 extern bool json_wanted;
+
+/* Prints a text, but not with --json. */
+#define plain_print(...) (json_wanted ? 0 : printf(__VA_ARGS__))
 
 /* Checks that all output was written, or ends with a message. */
 int print_end(int status);

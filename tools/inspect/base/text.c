@@ -7,6 +7,24 @@
 #include "umem/base/number.h"
 
 bool
+text_each_line(const char *path, void (*f)(char *line, void *arg), void *arg)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t n = 0;
+
+	if (file == NULL)
+		return false;
+	while (getline(&line, &n, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		f(line, arg);
+	}
+	free(line);
+	fclose(file);
+	return true;
+}
+
+bool
 file_number(const char *path, const char *key, uint64_t *value)
 {
 	FILE *file = fopen(path, "re");
@@ -31,6 +49,35 @@ file_number(const char *path, const char *key, uint64_t *value)
 	if (file != NULL)
 		fclose(file);
 	return found;
+}
+
+const char *
+proc_path(int pid, const char *file)
+{
+	static char paths[4][128];
+	static unsigned next;
+	char *path = paths[next++ % array_size(paths)];
+
+	/* In another PID namespace than ours, our number there is not known. */
+	if (pid == 0)
+		snprintf(path, sizeof(paths[0]), "/proc/self/%s", file);
+	else
+		snprintf(path, sizeof(paths[0]), "/proc/%d/%s", pid, file);
+	return path;
+}
+
+size_t
+proc_read(int pid, const char *name, char *text, size_t n)
+{
+	FILE *file = fopen(proc_path(pid, name), "re");
+	size_t length = 0;
+
+	if (file != NULL) {
+		length = fread(text, 1, n - 1, file);
+		fclose(file);
+	}
+	text[length] = '\0';
+	return length;
 }
 
 /*

@@ -14,11 +14,30 @@ text_begins(const char *text, const char *start)
 }
 
 /*
+ * Calls f for each line of a file, without the end of the line.  Returns false
+ * and sets errno if the file cannot be opened.
+ */
+bool text_each_line(
+    const char *path, void (*f)(char *line, void *arg), void *arg);
+
+/*
  * Reads the decimal number after the word key and a ':' or ' ' at the start of
  * a line of a file.  "": the number at the start of the first line.  Returns
  * false if there is none.
  */
 bool file_number(const char *path, const char *key, uint64_t *value);
+
+/*
+ * Returns the path of a file about a process, "/proc/1234/maps"; 0: this
+ * process.  The text is in several buffers that are used in turn.
+ */
+const char *proc_path(int pid, const char *file);
+
+/*
+ * Reads the start of such a file as a text of at most n bytes with its end.
+ * Returns the bytes before the end.
+ */
+size_t proc_read(int pid, const char *file, char *text, size_t n);
 
 /* Parses a hexadecimal address, with or without 0x; false: invalid. */
 bool parse_address(const char *text, uint64_t *address);

@@ -94,49 +94,45 @@ print_all(const struct target_options *options)
 {
 	const char *const row = "%-20s %-20s %s\n";
 
-	if (json_wanted)
-		json_open(NULL, '{');
-	else
-		printf(row, "OPTION", "VALUE", "DEFAULT");
+	json_open(NULL, '{');
+	plain_print(row, "OPTION", "VALUE", "DEFAULT");
 	for (size_t i = 0; i < options->n; i++) {
 		const struct target_option *option = &options->option[i];
 		const char *value = present_text(options, option);
 
-		if (option->live && json_wanted)
-			json_text(option->name, value);
-		else if (option->live)
-			printf(row, option->name, value,
-			    options_text(options, option, option->initial));
+		if (!option->live)
+			continue;
+		json_text(option->name, value);
+		plain_print(row, option->name, value,
+		    options_text(options, option, option->initial));
 	}
-	if (json_wanted)
-		json_close();
+	json_close();
 }
 
 int
 command_ctl(int argc, char **argv)
 {
+	char **arguments = options_take(argc, argv, NULL, 0, 1, INT_MAX);
 	struct target_options options;
 	struct target *target;
 	struct layout *layout;
 
-	no_option(argc, argv);
-	expect_arguments(argc, argv, 1, INT_MAX);
-	if (json_wanted && argc - optind != 1)
+	if (json_wanted && arguments[1] != NULL)
 		fail_usage(argv[0], "--json only lists options");
-	target = change_open(argv[optind], &layout);
+	target = change_open(*arguments++, &layout);
 	options = options_read(target, layout);
 	/* All arguments are checked before the first change. */
-	for (int i = optind + 1; i < argc; i++) {
+	for (char **at = arguments; *at != NULL; at++) {
 		const struct target_option *option =
-		    argument_option(&options, argv[i]);
+		    argument_option(&options, *at);
 
-		if (strchr(argv[i], '=') != NULL)
-			argument_value(&options, option, argv[i]);
+		if (strchr(*at, '=') != NULL)
+			argument_value(&options, option, *at);
 	}
-	for (int i = optind + 1; i < argc; i++)
-		argument_apply(&options, argv[i]);
+	for (char **at = arguments; *at != NULL; at++)
+		argument_apply(&options, *at);
 	target_release(target);
-	if (optind + 1 == argc)
+	if (*arguments == NULL)
 		print_all(&options);
 	return EXIT_OK;
 }

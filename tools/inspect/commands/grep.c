@@ -67,10 +67,7 @@ search_region(
 static void
 say_register(const struct thread *t, size_t i)
 {
-	if (!json_wanted) {
-		printf("register %zu of thread %d\n", i, t->tid);
-		return;
-	}
+	plain_print("register %zu of thread %d\n", i, t->tid);
 	json_open(NULL, '{');
 	json_text("kind", "register");
 	json_number("register", i);
@@ -97,14 +94,13 @@ search_kernel_references(const struct target *target, struct search *search)
 		if (!matches(search, target->kernel_references[i].word))
 			continue;
 		search->nfound++;
-		if (json_wanted) {
-			json_open(NULL, '{');
-			json_text("kind", "kernel");
-			json_text("what", target->kernel_references[i].what);
-			json_close();
-		} else if (!search->bare) {
-			printf("in %s\n", target->kernel_references[i].what);
-		}
+		json_open(NULL, '{');
+		json_text("kind", "kernel");
+		json_text("what", target->kernel_references[i].what);
+		json_close();
+		if (!search->bare)
+			plain_print(
+			    "in %s\n", target->kernel_references[i].what);
 	}
 }
 
@@ -113,25 +109,20 @@ command_grep(int argc, char **argv)
 {
 	struct search search = {0};
 	struct model *model;
-	int letter;
+	const struct option_word words[] = {
+	    {"d", .size = &search.distance, .noun = "size"},
+	    {"q", .flag = &search.bare}};
+	char **arguments =
+	    options_take(argc, argv, words, array_size(words), 2, 2);
 
-	while ((letter = next_option(argc, argv, "d:q")) != -1)
-		if (letter == 'd')
-			search.distance =
-			    size_argument(optarg, "grep: ", "size");
-		else
-			search.bare = true;
-	expect_arguments(argc, argv, 2, 2);
-	search.value = address_argument(argv[optind + 1], "grep: ", "address");
-	model = snapshot_open(argv[optind], MODEL_MEMORY | MODEL_MOVING);
-	if (json_wanted)
-		json_open(NULL, '[');
+	search.value = address_argument(argv[0], arguments[1]);
+	model = snapshot_open(arguments[0], MODEL_MEMORY | MODEL_MOVING);
+	json_open(NULL, '[');
 	for (size_t i = 0; i < model->target->nregions; i++)
 		search_region(model, &search, &model->target->regions[i]);
 	target_end_copy(model->target);
 	search_registers(model->target, &search);
 	search_kernel_references(model->target, &search);
-	if (json_wanted)
-		json_close();
+	json_close();
 	return search.nfound ? EXIT_OK : EXIT_FOUND;
 }

@@ -73,8 +73,7 @@ collect(struct model *model, const struct audit *audit, void *arg)
 	struct selection *s = arg;
 
 	if (record_is_wanted(model, s, audit)) {
-		ARRAY_GROW(s->audit, s->n, s->capacity);
-		s->audit[s->n++] = *audit;
+		ARRAY_ADD(s->audit, s->n, s->capacity, *audit);
 	}
 	return false;
 }
@@ -97,92 +96,62 @@ print_record(
 	double age =
 	    now > a->timestamp ? (double)(now - a->timestamp) / 1e9 : 0;
 
-	if (json_wanted) {
-		json_open(NULL, '{');
-		audit_json(model, a);
-		json_text("state", record_state(model, s, a));
-		json_close();
-		return;
-	}
-	printf("%13.6f %-9s %12lx %9lu %7lu %s %s\n", age,
+	json_open(NULL, '{');
+	audit_json(model, a);
+	json_text("state", record_state(model, s, a));
+	json_close();
+	plain_print("%13.6f %-9s %12lx %9lu %7lu %s %s\n", age,
 	    record_state(model, s, a), a->addr, a->size, a->thread,
 	    audit_cache_name(model, a), audit_caller(model, a));
-	if (s->stacks)
+	if (s->stacks && !json_wanted)
 		audit_say_transactions(model, a);
 }
 
 static void
 print_records(struct model *model, const struct selection *s)
 {
-	if (json_wanted)
-		json_open(NULL, '[');
-	else if (s->n == 0)
-		puts("no such record");
+	json_open(NULL, '[');
+	if (s->n == 0)
+		plain_print("no such record\n");
 	else
-		printf("%13s %-9s %12s %9s %7s %s\n", "SECONDS AGO", "STATE",
-		    "BUFFER", "SIZE", "THREAD", "CACHE AND CALLER");
+		plain_print("%13s %-9s %12s %9s %7s %s\n", "SECONDS AGO",
+		    "STATE", "BUFFER", "SIZE", "THREAD", "CACHE AND CALLER");
 	for (size_t i = 0; i < s->n; i++)
 		print_record(model, s, &s->audit[i]);
-	if (json_wanted)
-		json_close();
+	json_close();
 }
 
 static const struct source *
-source_option(const char *command, const char *name)
+source_named(const char *command, const char *name)
 {
-	for (size_t i = 1; i < array_size(sources); i++)
+	for (size_t i = 1; name != NULL && i < array_size(sources); i++)
 		if (strcmp(sources[i].name, name) == 0)
 			return &sources[i];
-	fail_usage(command, "-l takes transaction, fail or slab");
-}
-
-static const char *
-state_option(const char *command, const char *name)
-{
-	if (strcmp(name, "allocated") != 0 && strcmp(name, "free") != 0)
-		fail_usage(command, "-s takes allocated or free");
-	return name;
-}
-
-static void
-parse_log_options(int argc, char **argv, struct selection *s)
-{
-	int letter;
-
-	while ((letter = next_option(argc, argv, "a:c:l:s:t:v")) != -1)
-		switch (letter) {
-		case 'a':
-			s->address =
-			    address_argument(optarg, "log: ", "address");
-			break;
-		case 'c':
-			s->caller = optarg;
-			break;
-		case 'l':
-			s->source = source_option(argv[0], optarg);
-			break;
-		case 's':
-			s->state = state_option(argv[0], optarg);
-			break;
-		case 't':
-			s->thread = size_argument(
-			    optarg, "log: ", "number of a thread");
-			break;
-		case 'v':
-			s->stacks = true;
-			break;
-		}
+	if (name != NULL)
+		fail_usage(command, "-l takes transaction, fail or slab");
+	return &sources[0];
 }
 
 int
 command_log(int argc, char **argv)
 {
-	struct selection s = {.source = &sources[0]};
+	struct selection s = {0};
+	const char *source = NULL;
+	const struct option_word words[] = {{"a", .address = &s.address},
+	    {"c", .text = &s.caller}, {"l", .text = &source},
+	    {"s", .text = &s.state},
+	    {"t", .size = &s.thread, .noun = "number of a thread"},
+	    {"v", .flag = &s.stacks}};
+	char **arguments =
+	    options_take(argc, argv, words, array_size(words), 1, 1);
 	struct model *model;
 
-	parse_log_options(argc, argv, &s);
+	s.source = source_named(argv[0], source);
+	if (s.state != NULL && strcmp(s.state, "allocated") != 0 &&
+	    strcmp(s.state, "free") != 0)
+		fail_usage(argv[0], "-s takes allocated or free");
 	model = snapshot_open(
-	    only_argument(argc, argv), s.source->name != NULL ? MODEL_LOGS : 0);
+	    arguments[0], s.source->name != NULL ? MODEL_LOGS : 0);
 	if (s.source->name != NULL)
 		audit_each_logged(model, s.source->log, collect, &s);
 	else if (audit_is_on(model))
@@ -197,8 +166,7 @@ command_log(int argc, char **argv)
 		    s.source->name);
 		return EXIT_OK;
 	}
-	if (s.n != 0)
-		qsort(s.audit, s.n, sizeof(*s.audit), newest_first);
+	ARRAY_SORT(s.audit, s.n, newest_first);
 	print_records(model, &s);
 	return EXIT_OK;
 }

@@ -10,7 +10,6 @@
  * name of its samples, and is unknown otherwise.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +20,6 @@
 #include "tools/inspect/commands/commands.h"
 #include "tools/inspect/commands/processes.h"
 #include "umem/stats/metrics.h"
-
-struct metrics_options {
-	bool all;
-	bool is_plain;    /* text format 0.0.4 */
-	const char *path; /* of the file to replace; NULL: standard output */
-};
 
 static const char *
 suffix_of(const struct metric_family *family)
@@ -77,11 +70,18 @@ cache_labels(const char *labels, const struct usage_cache *c)
 }
 
 static void
-print_caches(const struct usage *usage, const struct metric_family *family,
+print_process(const struct process *p, const struct metric_family *family,
     const char *labels)
 {
-	for (size_t i = 0; i < usage->ncaches; i++) {
-		const struct usage_cache *c = &usage->caches[i];
+	print_sample(family, labels, &p->usage.s);
+}
+
+static void
+print_caches(const struct process *p, const struct metric_family *family,
+    const char *labels)
+{
+	for (size_t i = 0; i < p->usage.ncaches; i++) {
+		const struct usage_cache *c = &p->usage.caches[i];
 		const struct metric_cache figures = {.object_bytes = c->chunk,
 		    .slab_bytes = c->nchunks * c->chunk,
 		    .nlive = c->nlive,
@@ -93,34 +93,58 @@ print_caches(const struct usage *usage, const struct metric_family *family,
 	}
 }
 
+/* The figures of a call site. */
+struct metric_site {
+	uint64_t bytes, blocks;
+	const char *label;
+};
+static const struct metric_family metrics_of_site[] = {
+    {"umem_site_live_bytes", "gauge", "bytes",
+	offsetof(struct metric_site, bytes),
+	"Memory in use by call site, estimated from samples."},
+    {"umem_site_live_blocks", "gauge", "blocks",
+	offsetof(struct metric_site, blocks),
+	"Blocks and objects in use by call site, likewise."}};
+
+static uint64_t nsites; /* with a label of their own */
+
+/* Returns the place for the figures of the next call site: one, or the last. */
+static struct metric_site *
+site_place(struct metric_site *sites, size_t *n, const char *name)
+{
+	const char *label = label_text(name);
+
+	/* Two names may differ in characters that no label has. */
+	for (size_t i = 0; i < *n; i++)
+		if (strcmp(sites[i].label, label) == 0)
+			return &sites[i];
+	/* A function may have the name of the last place. */
+	if (*n >= nsites && strcmp(label, "other") != 0)
+		return site_place(sites, n, "other");
+	sites[*n].label = label;
+	return &sites[(*n)++];
+}
+
 static void
-print_value(const struct usage *u, const struct metric_family *family,
+print_sites(const struct process *p, const struct metric_family *family,
     const char *labels)
 {
-	struct umem_stats figures = {.mapped_bytes = u->heap + u->own,
-	    .heap_bytes = u->heap,
-	    .live_bytes = u->in_use,
-	    .cached_bytes = usage_cached(u),
-	    .cpu_bytes = u->cpus,
-	    .depot_bytes = u->depots,
-	    .slab_bytes = u->slabs,
-	    .waiting_bytes = u->waiting,
-	    .dirty_bytes = u->dirty,
-	    .sampled_bytes = u->samples,
-	    .own_bytes = u->own,
-	    .large_bytes = u->large,
-	    .arena_bytes = u->arenas,
-	    .soft_limit_bytes = u->soft.limit,
-	    .nsoft_limit = u->soft.nreached,
-	    .limited_bytes = u->held,
-	    .hard_limit_bytes = u->hard.limit,
-	    .nhard_limit = u->hard.nreached,
-	    .nwrong_sizes = u->nwrong_sizes,
-	    .nfailures = u->nlarge_failed};
+	struct metric_site *sites = xalloc((p->sites.n + 1) * sizeof(*sites));
+	size_t n = 0;
 
-	for (size_t i = 0; i < u->ncaches; i++)
-		figures.nfailures += u->caches[i].nfailed;
-	print_sample(family, labels, &figures);
+	for (size_t i = 0; i < p->sites.n; i++) {
+		const struct top_site *s = p->sites.site[i];
+		struct metric_site *site = site_place(sites, &n, s->name);
+
+		site->bytes += (uint64_t)s->bytes;
+		site->blocks += (uint64_t)s->blocks;
+	}
+	for (size_t i = 0; i < n; i++)
+		print_sample(family,
+		    xprint("%s%ssite=\"%s\"", labels, *labels ? "," : "",
+			sites[i].label),
+		    &sites[i]);
+	free(sites);
 }
 
 /* A label without a value is as good as none, and has no text. */
@@ -139,37 +163,30 @@ process_labels(const struct process *p)
 	    label_if("container", p->place.container));
 }
 
-static void
-print_family(const struct processes *all, const struct metric_family *family,
-    bool is_of_cache, bool has_labels)
-{
-	for (size_t i = 0; i < all->n; i++) {
-		const struct process *p = &all->list[i];
-		const char *labels = "";
-
-		if (has_labels)
-			labels = process_labels(p);
-		if (is_of_cache)
-			print_caches(&p->usage, family, labels);
-		else
-			print_value(&p->usage, family, labels);
-	}
-}
+/* The families, and the function that prints the samples of a process. */
+static const struct table {
+	const struct metric_family *family;
+	size_t n;
+	void (*print)(const struct process *p,
+	    const struct metric_family *family, const char *labels);
+} tables[] = {
+    {metrics_of_process, array_size(metrics_of_process), print_process},
+    {metrics_of_cache, array_size(metrics_of_cache), print_caches},
+    {metrics_of_site, array_size(metrics_of_site), print_sites}};
 
 static void
 print_metrics(const struct processes *all, bool has_labels, bool is_plain)
 {
-	size_t nprocess = array_size(metrics_of_process);
+	size_t n = array_size(tables) - !all->of_sites;
 
-	for (size_t i = 0; i < nprocess + array_size(metrics_of_cache); i++) {
-		bool is_of_cache = i >= nprocess;
-		const struct metric_family *family =
-		    is_of_cache ? &metrics_of_cache[i - nprocess]
-				: &metrics_of_process[i];
-
-		print_header(family, is_plain);
-		print_family(all, family, is_of_cache, has_labels);
-	}
+	for (const struct table *t = tables; t < tables + n; t++)
+		for (size_t i = 0; i < t->n; i++) {
+			print_header(&t->family[i], is_plain);
+			for (size_t j = 0; j < all->n; j++)
+				t->print(&all->list[j], &t->family[i],
+				    has_labels ? process_labels(&all->list[j])
+					       : "");
+		}
 	if (!is_plain)
 		puts("# EOF");
 }
@@ -206,48 +223,39 @@ end_file(const char *path, char *new)
 	exit(EXIT_ERROR);
 }
 
-static void
-parse_metrics_options(int argc, char **argv, struct metrics_options *options)
-{
-	static const struct option longs[] = {COMMON_OPTIONS,
-	    {"all", no_argument, NULL, OPTION_ALL},
-	    {"format", required_argument, NULL, OPTION_FORMAT},
-	    {NULL, 0, NULL, 0}};
-	int letter;
-
-	while ((letter = next_long_option(argc, argv, "o:", longs)) != -1) {
-		options->all |= letter == OPTION_ALL;
-		if (letter == 'o')
-			options->path = optarg;
-		if (letter != OPTION_FORMAT)
-			continue;
-		options->is_plain = strcmp(optarg, "prometheus") == 0;
-		if (!options->is_plain && strcmp(optarg, "openmetrics") != 0)
-			fail_usage(argv[0], xprint("no format %s", optarg));
-	}
-	if (json_wanted)
-		fail_usage(argv[0], "--json has no effect here");
-	expect_arguments(
-	    argc, argv, options->all ? 0 : 1, options->all ? 0 : INT_MAX);
-}
-
 /* A file is replaced only after all processes have been read. */
 int
 command_metrics(int argc, char **argv)
 {
-	struct metrics_options options = {0};
+	bool every = false, is_plain;
+	const char *path = NULL; /* of the file to replace */
+	const char *format = "openmetrics";
+	const struct option_word words[] = {{"all", .flag = &every},
+	    {"format", .text = &format}, {"o", .text = &path},
+	    {"sites", .size = &nsites, .noun = "number of call sites"}};
+	char **names =
+	    options_take(argc, argv, words, array_size(words), 0, INT_MAX);
 	struct processes all = {0};
 	char *new = NULL;
 
-	parse_metrics_options(argc, argv, &options);
-	if (options.all)
+	is_plain = strcmp(format, "prometheus") == 0;
+	if (!is_plain && strcmp(format, "openmetrics") != 0)
+		fail_usage(argv[0], xprint("no format %s", format));
+	if (json_wanted)
+		fail_usage(argv[0], "--json has no effect here");
+	if (every != (*names == NULL))
+		fail_usage(
+		    argv[0], every ? xprint("one argument too many: %s", *names)
+				   : "no argument is given");
+	all.of_sites = nsites != 0;
+	if (every)
 		processes_find(&all);
-	for (int i = optind; i < argc; i++)
-		processes_add(&all, argv[i]);
-	if (options.path != NULL)
-		new = begin_file(options.path);
-	print_metrics(&all, options.all || all.n > 1, options.is_plain);
-	if (options.path != NULL)
-		end_file(options.path, new);
+	while (*names != NULL)
+		processes_add(&all, *names++);
+	if (path != NULL)
+		new = begin_file(path);
+	print_metrics(&all, every || all.n > 1, is_plain);
+	if (new != NULL)
+		end_file(path, new);
 	return EXIT_OK;
 }

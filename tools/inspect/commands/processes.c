@@ -11,12 +11,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/inspect/base/clock.h"
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"
 #include "tools/inspect/commands/processes.h"
 #include "tools/inspect/model/options.h"
 #include "tools/inspect/sites/sites.h"
 #include "tools/inspect/symbols/program.h"
+#include "tools/inspect/symbols/symbols.h"
+
+/* The time in which a process that samples allocates, in us. */
+#define RATE_US 400000
 
 static void
 add_target(struct processes *all, struct target *target)
@@ -28,11 +33,19 @@ add_target(struct processes *all, struct target *target)
 	struct process process = {.name = target->name,
 	    .program = program != NULL ? program : "process",
 	    .options = options_changed(&options),
-	    .place = place_read(target)};
+	    .place = place_read(target),
+	    .target = target,
+	    .layout = model.layout,
+	    .rate = -1};
 
 	usage_read(&model, &process.usage);
-	ARRAY_GROW(all->list, all->n, all->capacity);
-	all->list[all->n++] = process;
+	if (all->of_sites) {
+		top_sites_read(&process.sites, &model);
+		top_sites_count(&process.sites, &model);
+		top_sites_forget(&process.sites, &model);
+		symbols_close(target);
+	}
+	ARRAY_ADD(all->list, all->n, all->capacity, process);
 }
 
 void
@@ -41,16 +54,23 @@ processes_add(struct processes *all, const char *name)
 	add_target(all, target_open(name));
 }
 
-/* Adds a process, unless that fails. */
 static void
-try_process(struct processes *all, const char *pid)
+add_process(struct processes *all, const char *pid)
+{
+	add_target(all, target_open_process(xprint("%s", pid)));
+}
+
+/* Calls f, unless the process has ended or does not run on umem. */
+static void
+try_process(struct processes *all,
+    void (*f)(struct processes *all, const char *pid), const char *pid)
 {
 	jmp_buf failed;
 
 	fail_target = &failed;
 	fail_is_kept = true;
 	if (setjmp(failed) == 0)
-		add_target(all, target_open_process(xprint("%s", pid)));
+		f(all, pid);
 	fail_is_kept = false;
 	fail_target = NULL;
 }
@@ -92,44 +112,60 @@ processes_find(struct processes *all)
 		if (is_forbidden(entry->d_name))
 			nforbidden++;
 		else
-			try_process(all, entry->d_name);
+			try_process(all, add_process, entry->d_name);
 	}
 	closedir(dir);
-	if (all->n != 0)
-		qsort(all->list, all->n, sizeof(*all->list), order_by_rss);
+	ARRAY_SORT(all->list, all->n, order_by_rss);
 	if (nforbidden != 0)
 		print_warning(
 		    "no permission to look at %zu other processes", nforbidden);
 }
 
+/* Reads how much a process has allocated since it was read. */
 static void
-processes_json(const struct processes *all)
+read_rate(struct processes *all, const char *pid)
 {
-	json_open(NULL, '{');
-	json_open("processes", '[');
-	for (size_t i = 0; i < all->n; i++) {
-		json_open(NULL, '{');
-		json_number("pid", strtoul(all->list[i].name, NULL, 10));
-		json_text("program", all->list[i].program);
-		json_text("unit", all->list[i].place.unit);
-		json_text("container", all->list[i].place.container);
-		json_text("options", all->list[i].options);
-		json_number("age_ns", all->list[i].place.age);
-		usage_json(&all->list[i].usage);
-		json_close();
-	}
-	json_close();
-	json_close();
+	struct process *p = all->list;
+	uint64_t now;
+
+	while (p->name != pid)
+		p++;
+	if (layout_peek(p->layout, p->target,
+		layout_value(p->layout, L_ACCOUNT), L_ACCOUNT_ALLOCATED, &now))
+		p->rate = (double)usage_less(now, p->usage.s.allocated_bytes) /
+			  (seconds_now() - p->usage.time);
 }
 
-/* Prints a row; the last columns are those that vary most in width. */
+/* Reads the rates of the processes that sample. */
 static void
-print_row(const char *name, const struct usage *u, const char *age,
-    const char *program, const char *rest)
+read_rates(struct processes *all)
 {
-	printf("%7s %8s %8s %8s %8s %6s  %-15s %s\n", name, size_text(u->rss),
-	    size_text(u->in_use), size_text(usage_cached(u)),
-	    size_text(u->others), age, program, rest);
+	bool waited = false;
+
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->list[i].usage.s.allocated_bytes == 0)
+			continue;
+		if (!waited)
+			usleep(RATE_US);
+		waited = true;
+		try_process(all, read_rate, all->list[i].name);
+	}
+}
+
+/* A row; the last columns vary most in width, and a terminal may cut them. */
+#define ROW "%7s %7s %7s %7s %8s %7s %6s  "
+
+static void
+print_row(const char *name, const struct usage *u, const char *rate,
+    const char *age, const char *program, const char *rest)
+{
+	if (!json_wanted)
+		print_call_site(
+		    (size_t)printf(ROW, name, size_text(u->rss),
+			size_text(u->s.live_bytes + u->s.sampled_bytes),
+			size_text(usage_cached(u)), size_text(u->others), rate,
+			age),
+		    xprint("%-15s ", program), rest);
 }
 
 static void
@@ -138,38 +174,60 @@ print_process(const struct process *p)
 	const struct place *place = &p->place;
 	const char *where = *place->unit ? place->unit : "-";
 
+	json_open(NULL, '{');
+	json_number("pid", strtoul(p->name, NULL, 10));
+	json_text("program", p->program);
+	json_text("unit", place->unit);
+	json_text("container", place->container);
+	json_text("options", p->options);
+	json_number("age_ns", place->age);
+	if (p->rate >= 0)
+		json_rounded("allocated_bytes_per_second", p->rate);
+	usage_json(&p->usage);
+	json_close();
 	if (*place->container != '\0')
 		where = place->container;
 	if (strcmp(p->options, "none") != 0)
 		where = xprint("%s  %s", where, p->options);
-	print_row(
-	    p->name, &p->usage, site_age_text(place->age), p->program, where);
+	print_row(p->name, &p->usage,
+	    p->rate < 0 ? "-" : bytes_text(p->rate, true),
+	    site_age_text(place->age), p->program, where);
+}
+
+void
+processes_print(struct processes *all, size_t rows)
+{
+	struct usage sum = {0};
+
+	read_rates(all);
+	json_open(NULL, '{');
+	json_open("processes", '[');
+	if (!json_wanted)
+		print_call_site((size_t)printf(ROW, "PID", "RSS", "IN USE",
+				    "CACHED", "NOT OURS", "ALLOC/S", "AGE"),
+		    "PROGRAM         ", "WHERE  OPTIONS");
+	for (size_t i = 0; i < all->n; i++) {
+		const struct usage *u = &all->list[i].usage;
+
+		if (i < rows)
+			print_process(&all->list[i]);
+		sum.rss += u->rss;
+		sum.s.live_bytes += u->s.live_bytes + u->s.sampled_bytes;
+		sum.s.cpu_bytes += usage_cached(u);
+		sum.others += u->others;
+	}
+	json_close();
+	json_close();
+	print_row("all", &sum, "", "", xprint("%zu processes", all->n), "");
 }
 
 int
 command_ps(int argc, char **argv)
 {
 	struct processes all = {0};
-	struct usage sum = {0};
 
-	no_option(argc, argv);
-	expect_arguments(argc, argv, 0, 0);
+	options_take(argc, argv, NULL, 0, 0, 0);
 	processes_find(&all);
-	if (json_wanted) {
-		processes_json(&all);
-		return EXIT_OK;
-	}
-	printf("%7s %8s %8s %8s %8s %6s  %-15s %s\n", "PID", "RSS", "IN USE",
-	    "CACHED", "NOT OURS", "AGE", "PROGRAM", "WHERE  OPTIONS");
-	for (size_t i = 0; i < all.n; i++) {
-		const struct usage *u = &all.list[i].usage;
-
-		print_process(&all.list[i]);
-		sum.rss += u->rss;
-		sum.in_use += u->in_use;
-		sum.cpus += usage_cached(u);
-		sum.others += u->others;
-	}
-	print_row("all", &sum, "", xprint("%zu processes", all.n), "");
+	processes_print(&all, SIZE_MAX);
 	return EXIT_OK;
 }

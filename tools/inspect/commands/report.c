@@ -7,8 +7,10 @@
  * ones, the call sites to look at.  The second has the indirect leaks
  * (leaks_direct.c).  The first table shows their bytes, too, in the rows of the
  * blocks that point to them.
+ *
+ * With --allocated, --temporary and --peak, the rows of users are sums that the
+ * library keeps for each stack of samples, of blocks that may be freed.
  */
-#include <getopt.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,6 +26,7 @@
 #include "tools/inspect/report/pprof.h"
 #include "tools/inspect/sites/leaks.h"
 #include "tools/inspect/sites/suppress.h"
+#include "tools/inspect/symbols/program.h"
 #include "umem/umem.h"
 
 /* Names for sampled and large blocks, which belong to no cache. */
@@ -31,6 +34,8 @@
 #define LARGE   "umem_oversize"
 
 static struct sites rows, indirect; /* indirect: of leaks only */
+
+static uint64_t peak_age; /* of the samples, in ns */
 
 static double excused_bytes, excused_blocks;
 
@@ -104,14 +109,18 @@ static void
 count_slab(const struct slab *s)
 {
 	const struct model *model = rows.model;
+	const uint64_t *bits = s->live;
 	struct site_block rest = {.weight = 1,
 	    .cache = &model->caches[s->cache],
 	    .bytes = model->caches[s->cache].bufsize};
 
+	/* After a search for leaks, the blocks that it has reached. */
+	if (s->marked != NULL)
+		bits = s->marked;
 	if (s->records == 0)
-		rest.n = bits_count(s->live, s->nchunks);
+		rest.n = bits_count(bits, s->nchunks);
 	for (unsigned i = 0; i < s->nchunks; i++) {
-		if (!bit_get(s->live, i))
+		if (!bit_get(bits, i))
 			continue;
 		if (s->records != 0) {
 			sites_add_buffer(&rows, s, NULL, i, 0);
@@ -144,7 +153,8 @@ has_samples(const struct model *model)
 static void
 check_users(struct model *model, const struct report_options *options)
 {
-	if (!audit_is_on(model) && !has_samples(model))
+	if (!has_samples(model) &&
+	    (options->sum != NULL || !audit_is_on(model)))
 		fail_with(EXIT_ERROR,
 		    "users: no callers are recorded; \"umem ctl %s "
 		    "sample=default\" records those of later blocks",
@@ -159,7 +169,6 @@ check_users(struct model *model, const struct report_options *options)
 static void
 find_users(struct model *model, const struct report_options *options)
 {
-	check_users(model, options);
 	for (size_t i = 0; i < model->nslabs; i++) {
 		const struct cache *c = &model->caches[model->slabs[i].cache];
 
@@ -172,9 +181,42 @@ find_users(struct model *model, const struct report_options *options)
 				   : large->sample != NULL ? SAMPLES
 							   : LARGE;
 
-		if (!large->waits && is_named(options, name))
+		if (!large->waits && is_named(options, name) &&
+		    (large->marked || !options->reachable))
 			sites_add_buffer(&rows, NULL, large, 0, 0);
 	}
+}
+
+#define SUM(member) offsetof(struct sample_sums, member)
+static const struct sum_kind sum_kinds[] = {
+    {SUM(allocated), SUM(live), "IN USE", "bytes_in_use",
+	" allocated since sampling began"},
+    {SUM(lived_s), SUM(lived_ms), "<1 MS", "bytes_below_1_ms",
+	" allocated that lived less than a second"},
+    {SUM(peak), 0, NULL, NULL, NULL}};
+#undef SUM
+
+/* For model_each_stack(). */
+static void
+add_sum(const struct sample_sums *sums, void *arg)
+{
+	struct sites *sites = arg;
+	const struct sum_kind *kind = sites->sum_kind;
+	const char *at = (const char *)sums;
+	const struct sample_sum *sum = (const void *)(at + kind->sum);
+	const struct sample_sum *part = (const void *)(at + kind->part);
+
+	/* The stack of the free of a guarded sample has no sums. */
+	if (sum->blocks != 0)
+		sites_add_sum(
+		    sites, sums, sum, kind->part != 0 ? part->bytes : 0);
+}
+
+static void
+find_sums(struct sites *sites, const struct sum_kind *kind)
+{
+	sites->sum_kind = kind;
+	peak_age = model_each_stack(sites->model, add_sum, sites);
 }
 
 /* Counts the blocks of the report. */
@@ -185,21 +227,35 @@ report_find(struct model *model, const struct report_options *options)
 	    .are_leaks = options->of_leaks,
 	    .caller = options->caller,
 	    .now = audit_now(model)};
+	if (!options->of_leaks && !options->reachable)
+		check_users(model, options);
 	if (options->of_leaks)
 		find_leaks(model);
+	else if (options->sum != NULL)
+		find_sums(&rows, options->sum);
 	else
 		find_users(model, options);
 	sites_finish(&rows);
+	rows.suppressed_bytes += excused_bytes + indirect.suppressed_bytes;
+	rows.suppressed_blocks += excused_blocks + indirect.suppressed_blocks;
 }
 
-struct look
-report_look(const char *target, bool of_leaks)
+size_t
+report_looks(const char *target, bool of_users, bool stacks, struct look *looks)
 {
-	struct report_options options = {.of_leaks = of_leaks};
+	struct report_options options = {.of_leaks = !of_users};
+	struct model *model =
+	    snapshot_open(target, of_users ? 0 : MODEL_POINTERS);
 
-	report_find(
-	    snapshot_open(target, of_leaks ? MODEL_POINTERS : 0), &options);
-	return look_of_sites(&rows);
+	report_find(model, &options);
+	looks[0] = look_of_sites(&rows, SITE_CALLERS, stacks);
+	if (of_users)
+		return 1;
+	options = (struct report_options){.reachable = true};
+	report_find(model, &options);
+	looks[1] = look_of_sites(&rows, SITE_CALLERS, stacks);
+	looks[1].kind = LOOK_REACHABLE;
+	return 2;
 }
 
 static double
@@ -251,17 +307,26 @@ print_nothing(struct model *model, const struct report_options *options)
 	    pid, pid, pid);
 }
 
-static void
-print_total(bool estimated)
+/* Returns the relation of the blocks of all rows to the program. */
+static const char *
+verb_of(const struct report_options *options)
 {
-	const char *verb = rows.are_leaks ? " leaked" : " allocated";
+	if (options->sum == NULL)
+		return options->of_leaks ? " leaked" : " allocated";
+	if (options->sum->verb != NULL)
+		return options->sum->verb;
+	return xprint(" allocated at the peak %s ago", site_age_text(peak_age));
+}
 
-	printf("%s", sites_sum_text(rows.bytes + indirect.bytes,
-			 rows.blocks + indirect.blocks, estimated, verb));
+static void
+print_total(const struct report_options *options, bool estimated)
+{
+	printf("%s",
+	    sites_sum_text(rows.bytes + indirect.bytes,
+		rows.blocks + indirect.blocks, estimated, verb_of(options)));
 	if (indirect.nrows != 0)
-		printf(", %s to which only leaked blocks point",
-		    sites_sum_text(
-			indirect.bytes, indirect.blocks, estimated, " of it"));
+		printf(", %s", sites_sum_text(indirect.bytes, indirect.blocks,
+				   estimated, " indirect"));
 	puts("\n");
 }
 
@@ -276,7 +341,7 @@ print_tables(struct model *model, const struct report_options *options)
 		print_nothing(model, options);
 		return;
 	}
-	print_total(estimated);
+	print_total(options, estimated);
 	if (rows.nrows != 0)
 		sites_print(&rows, all, options->every);
 	if (indirect.nrows != 0) {
@@ -292,20 +357,6 @@ print_tables(struct model *model, const struct report_options *options)
 	    sites_have_unknown(&rows) || sites_have_unknown(&indirect));
 }
 
-static double
-suppressed_blocks(void)
-{
-	return excused_blocks + rows.suppressed_blocks +
-	       indirect.suppressed_blocks;
-}
-
-static double
-suppressed_bytes(void)
-{
-	return excused_bytes + rows.suppressed_bytes +
-	       indirect.suppressed_bytes;
-}
-
 static void
 json_rows(struct sites *sites, const char *kind)
 {
@@ -316,6 +367,9 @@ json_rows(struct sites *sites, const char *kind)
 		site_json(sites, &sites->rows[i]);
 		if (sites->are_leaks)
 			json_rounded("indirect_bytes", sites->rows[i].held);
+		if (sites->sum_kind != NULL && sites->sum_kind->part != 0)
+			json_rounded(
+			    sites->sum_kind->part_key, sites->rows[i].part);
 		json_close();
 	}
 }
@@ -328,9 +382,11 @@ report_json(const struct model *model)
 	json_rows(&rows, "direct");
 	json_rows(&indirect, "indirect");
 	json_close();
+	if (peak_age != 0)
+		json_number("peak_age_ns", peak_age);
 	if (suppress_is_on()) {
-		json_rounded("suppressed_blocks", suppressed_blocks());
-		json_rounded("suppressed_bytes", suppressed_bytes());
+		json_rounded("suppressed_blocks", rows.suppressed_blocks);
+		json_rounded("suppressed_bytes", rows.suppressed_bytes);
 	}
 	json_number("sample_bytes", model->sampling_mean);
 	json_number("samples_taken", model->ntaken);
@@ -341,21 +397,55 @@ report_json(const struct model *model)
 	json_close();
 }
 
+/* A profile has the blocks in use, and all that were allocated. */
+static void
+print_pprof(struct model *model, const struct report_options *options)
+{
+	struct sites allocated = {.model = model, .caller = options->caller};
+
+	if (!options->of_leaks && options->ncaches == 0) {
+		find_sums(&allocated, &sum_kinds[0]);
+		sites_finish(&allocated);
+	}
+	pprof_write(&rows, &allocated);
+}
+
+const char *
+page_title(const char *subject, struct target *target)
+{
+	const char *name = target->live ? program_name(target) : NULL;
+	const char *of = plain_text(target->name, SIZE_MAX);
+
+	return name == NULL ? xprint("%s of %s", subject, of)
+			    : xprint("%s of %s (%s)", subject, name, of);
+}
+
+/* Prints the stacks of the rows as text, or as a page. */
+static void
+print_stacks(const struct report_options *options)
+{
+	struct look look = look_of_sites(&rows, UINT_MAX, true);
+
+	if (options->form == FORM_FOLDED)
+		flame_write_folded(&look);
+	else
+		flame_write(&look, page_title("Memory", rows.model->target),
+		    verb_of(options));
+}
+
 /* Saves and prints the rows, which are finished. */
 static void
 print_form(struct model *model, const struct report_options *options)
 {
 	if (options->save != NULL) {
-		struct look look = look_of_sites(&rows);
+		struct look look = look_of_sites(&rows, SITE_CALLERS, true);
 
 		look_save(&look, options->save);
 	}
-	if (options->form == OPTION_FOLDED)
-		flame_write_folded(&rows);
-	else if (options->form == OPTION_HTML)
-		flame_write(&rows);
-	else if (options->form == OPTION_PPROF)
-		pprof_write(&rows);
+	if (options->form == FORM_FOLDED || options->form == FORM_HTML)
+		print_stacks(options);
+	else if (options->form == FORM_PPROF)
+		print_pprof(model, options);
 	else if (json_wanted)
 		report_json(model);
 	else
@@ -372,80 +462,84 @@ report_print(struct model *model, const struct report_options *options)
 		print_cost(model->target, seconds_now() - start);
 	print_form(model, options);
 	if (suppress_is_on() && options->form == 0 && !json_wanted)
-		sites_print_suppressed(suppressed_bytes(), suppressed_blocks(),
-		    rows.suppressed_blocks + indirect.suppressed_blocks > 0);
+		sites_print_suppressed(rows.suppressed_bytes,
+		    rows.suppressed_blocks,
+		    rows.suppressed_blocks > excused_blocks);
 	return options->of_leaks && rows.nrows + indirect.nrows != 0
 		   ? EXIT_FOUND
 		   : EXIT_OK;
 }
 
-/* Pages and profiles are for files. */
-static void
-check_form(const char *command, int form)
+void
+page_check(const char *command, const char *form)
 {
-	if ((form == OPTION_HTML || form == OPTION_PPROF) &&
-	    isatty(STDOUT_FILENO))
+	if (isatty(STDOUT_FILENO))
 		fail_with(EXIT_ERROR, "%s: %s is not for a terminal; add >FILE",
-		    command, form == OPTION_HTML ? "--html" : "--pprof");
+		    command, form);
 }
 
 static void
-parse_report_options(int argc, char **argv, struct report_options *options)
+check_form(const char *command, const struct report_options *options)
 {
-	static const struct option longs[] = {COMMON_OPTIONS,
-	    {"folded", no_argument, NULL, OPTION_FOLDED},
-	    {"html", no_argument, NULL, OPTION_HTML},
-	    {"pprof", no_argument, NULL, OPTION_PPROF},
-	    {"save", required_argument, NULL, OPTION_SAVE},
-	    {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
-	    {NULL, 0, NULL, 0}};
-	int letter;
+	int form = options->form;
 
-	while ((letter = next_long_option(argc, argv, "c:dev", longs)) != -1)
-		switch (letter) {
-		case 'c':
-			options->caller = optarg;
-			break;
-		case 'd':
-			options->details = true;
-			break;
-		case 'e':
-			options->every = true;
-			break;
-		case 'v':
-			options->cost = true;
-			break;
-		case OPTION_SAVE:
-			options->save = optarg;
-			break;
-		case OPTION_SUPPRESSIONS:
-			suppress_read(optarg, EXIT_ERROR);
-			break;
-		default:
-			options->form = letter;
-			break;
-		}
-	check_form(argv[0], options->form);
+	if (options->sum != NULL && (form == FORM_PPROF || options->save))
+		fail_usage(command, "no --pprof or --save of such sums");
+	if ((form == FORM_HTML || form == FORM_PPROF) && isatty(STDOUT_FILENO))
+		fail_with(EXIT_ERROR, "%s: %s is not for a terminal; add >FILE",
+		    command, form == FORM_HTML ? "--html" : "--pprof");
+}
+
+static void
+read_suppressions(const char *path)
+{
+	suppress_read(path, EXIT_ERROR);
+}
+
+/* Reads the options and the arguments; returns the process or core. */
+static const char *
+parse_report_options(
+    int argc, char **argv, int most, struct report_options *options)
+{
+	int sum = -1;
+	const struct option_word words[] = {{"c", .text = &options->caller},
+	    {"d", .flag = &options->details}, {"e", .flag = &options->every},
+	    {"v", .flag = &options->cost}, {"save", .text = &options->save},
+	    {"suppressions", .read = read_suppressions},
+	    {"folded", .choice = &options->form, FORM_FOLDED},
+	    {"html", .choice = &options->form, FORM_HTML},
+	    {"pprof", .choice = &options->form, FORM_PPROF},
+	    {"allocated", .choice = &sum, 0}, {"temporary", .choice = &sum, 1},
+	    {"peak", .choice = &sum, 2}};
+	char **arguments =
+	    options_take(argc, argv, words, array_size(words), 1, most);
+
+	if (sum >= 0)
+		options->sum = &sum_kinds[sum];
+	options->caches = arguments + 1;
+	options->ncaches = argc - optind - 1;
+	check_form(argv[0], options);
+	return arguments[0];
 }
 
 int
 command_leaks(int argc, char **argv)
 {
 	struct report_options options = {.of_leaks = true};
+	const char *name = parse_report_options(argc, argv, 1, &options);
 
-	parse_report_options(argc, argv, &options);
-	return report_print(
-	    snapshot_open(only_argument(argc, argv), MODEL_POINTERS), &options);
+	if (options.sum != NULL)
+		fail_usage(argv[0], "umem users has the sums");
+	return report_print(snapshot_open(name, MODEL_POINTERS), &options);
 }
 
 int
 command_users(int argc, char **argv)
 {
 	struct report_options options = {0};
+	const char *name = parse_report_options(argc, argv, INT_MAX, &options);
 
-	parse_report_options(argc, argv, &options);
-	expect_arguments(argc, argv, 1, INT_MAX);
-	options.caches = argv + optind + 1;
-	options.ncaches = argc - optind - 1;
-	return report_print(snapshot_open(argv[optind], 0), &options);
+	if (options.sum != NULL && options.ncaches != 0)
+		fail_usage(argv[0], "sums of all caches only");
+	return report_print(snapshot_open(name, 0), &options);
 }

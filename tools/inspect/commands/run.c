@@ -5,6 +5,7 @@
  * program.  With --leaks or --stat it is the parent of the program (trace.c).
  * It is not linked with the library, so that it works with any broken library.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,8 +16,19 @@
 #include "tools/inspect/commands/commands.h"
 #include "tools/inspect/commands/trace.h"
 #include "tools/inspect/sites/suppress.h"
+#include "tools/inspect/target/target_file.h"
 
 #define SHIM "libumem_malloc.so.1"
+
+/*
+ * The folder, in that of the libraries, of a library for musl beside one for
+ * glibc.  A command that was built for musl has its library beside itself.
+ */
+#ifdef __GLIBC__
+#define MUSL_FOLDER "musl/"
+#else
+#define MUSL_FOLDER ""
+#endif
 
 /* The folder of the installed library; the Makefile defines it. */
 #ifndef UMEM_LIBDIR
@@ -29,17 +41,6 @@ enum {
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127
 };
-
-/* Joins the texts.  The result is never freed: the program replaces us. */
-static char *
-join_texts(const char *a, const char *b, const char *c)
-{
-	char *text;
-
-	if (asprintf(&text, "%s%s%s", a, b, c) < 0)
-		fail_with(EXIT_OURS, "out of memory");
-	return text;
-}
 
 /* Returns the folder of this command, or NULL if /proc does not show it. */
 static const char *
@@ -60,19 +61,70 @@ own_folder(void)
 	return path;
 }
 
+/* Opens the file that execvp() executes, or returns -1. */
+static int
+open_program(const char *name)
+{
+	const char *folders = getenv("PATH"), *end;
+
+	if (strchr(name, '/') != NULL || folders == NULL)
+		return open(name, O_RDONLY | O_CLOEXEC);
+	for (;; folders = end + 1) {
+		const char *path;
+
+		end = strchrnul(folders, ':');
+		path = xprint("%.*s/%s", (int)(end - folders), folders, name);
+		if (access(path, X_OK) == 0)
+			return open(path, O_RDONLY | O_CLOEXEC);
+		if (*end == '\0')
+			return -1;
+	}
+}
+
+/*
+ * Is it a program of musl?  Its file names the loader that loads the library,
+ * and musl's cannot load one of glibc.
+ */
+static bool
+is_of_musl(const char *name)
+{
+	char loader[64] = "";
+	int fd = open_program(name);
+	Elf64_Ehdr file;
+
+	if (fd < 0)
+		return false;
+	if (file_is_elf(fd) &&
+	    pread(fd, &file, sizeof(file), 0) == sizeof(file) &&
+	    file.e_ident[EI_CLASS] == ELFCLASS64) {
+		Elf64_Phdr segment = {0};
+		off_t at = (off_t)file.e_phoff;
+
+		for (int i = 0; i < file.e_phnum; i++, at += sizeof(segment))
+			if (pread(fd, &segment, sizeof(segment), at) > 0 &&
+			    segment.p_type == PT_INTERP &&
+			    pread(fd, loader, sizeof(loader) - 1,
+				(off_t)segment.p_offset) > 0)
+				break;
+	}
+	close(fd);
+	return strstr(loader, "/ld-musl-") != NULL;
+}
+
 /*
  * Finds the library beside the command (a build folder), in lib beside the
  * command's folder (an installed tree, moved or not), or in the folder that was
- * configured for the build.
+ * configured for the build; one for musl in the folder musl there.
  */
 static const char *
-find_shim(void)
+find_shim(const char *program)
 {
-	const char *own = own_folder();
+	bool musl = is_of_musl(program);
+	const char *own = own_folder(), *shim = musl ? MUSL_FOLDER SHIM : SHIM;
 	const char *candidates[] = {
-	    own ? join_texts(own, "/", SHIM) : NULL,
-	    own ? join_texts(own, "/../lib/", SHIM) : NULL,
-	    UMEM_LIBDIR "/" SHIM,
+	    own ? xprint("%s/%s", own, shim) : NULL,
+	    own ? xprint("%s/../lib/%s", own, shim) : NULL,
+	    xprint(UMEM_LIBDIR "/%s", shim),
 	};
 
 	for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
@@ -88,7 +140,8 @@ find_shim(void)
 			    "LD_PRELOAD cannot name %s: blank or colon", path);
 		return path;
 	}
-	fail_with(EXIT_OURS, "no %s beside umem, in ../lib or in %s", SHIM,
+	fail_with(EXIT_OURS, "%sno %s beside umem, in ../lib or in %s",
+	    musl ? xprint("%s is of musl, and there is ", program) : "", shim,
 	    UMEM_LIBDIR);
 }
 
@@ -108,7 +161,7 @@ append_option(const char *word)
 	const char *old = getenv("UMEM_OPTIONS");
 
 	set_variable(
-	    "UMEM_OPTIONS", old && *old ? join_texts(old, ",", word) : word);
+	    "UMEM_OPTIONS", old && *old ? xprint("%s,%s", old, word) : word);
 }
 
 static _Noreturn void
@@ -152,12 +205,12 @@ take_option(struct run_options *options, const char *word)
 }
 
 static void
-set_environment(const struct run_options *options)
+set_environment(const struct run_options *options, const char *program)
 {
-	const char *old = getenv("LD_PRELOAD");
+	const char *old = getenv("LD_PRELOAD"), *shim = find_shim(program);
 
-	set_variable("LD_PRELOAD",
-	    old && *old ? join_texts(find_shim(), ":", old) : find_shim());
+	set_variable(
+	    "LD_PRELOAD", old && *old ? xprint("%s:%s", shim, old) : shim);
 	if (options->verbose)
 		append_option("verbose");
 	if (options->debug != NULL)
@@ -168,7 +221,7 @@ set_environment(const struct run_options *options)
 static _Noreturn void
 exec_traced(char **arguments)
 {
-	set_environment(&the_options);
+	set_environment(&the_options, arguments[0]);
 	exec_program(arguments);
 }
 
@@ -198,7 +251,7 @@ command_run(int argc, char **argv)
 	}
 	if (*arguments == NULL)
 		fail_with(EXIT_OURS, "run: no program given; see umem help");
-	find_shim();
+	find_shim(arguments[0]);
 	the_options.trace.verify =
 	    the_options.trace.leaks && is_debugged(&the_options);
 	if (the_options.trace.leaks || the_options.trace.stat)
@@ -220,7 +273,7 @@ command_options(int argc, char **argv)
 	(void)argv;
 	if (argc > 1)
 		fail_with(EXIT_OURS, "options takes no argument");
-	set_environment(&the_options);
+	set_environment(&the_options, arguments[0]);
 	append_option("help");
 	if (null < 0 || dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ||
 	    dup2(null, STDOUT_FILENO) < 0)

@@ -3,7 +3,7 @@
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"
-#include "tools/inspect/commands/stat.h"
+#include "tools/inspect/commands/report.h"
 #include "tools/inspect/model/snapshot.h"
 #include "tools/inspect/model/usage.h"
 
@@ -19,24 +19,20 @@ count_larges(const struct model *model, bool samples)
 	return n;
 }
 
+/* Prints a row for large blocks or samples. */
 static void
-print_larges(const struct model *model, const char *name, bool samples,
-    uint64_t bytes, uint64_t nfailed)
+say_larges(const struct model *model, const char *key, const char *name,
+    bool samples, uint64_t bytes, uint64_t nfailed)
 {
-	printf("%-20s %6s %7lu %7s %7s %7s %7s %5lu\n", name, "-",
-	    count_larges(model, samples), "-", "-", size_text(bytes), "-",
-	    nfailed);
-}
+	uint64_t n = count_larges(model, samples);
 
-static void
-json_larges(const struct model *model, const char *key, bool samples,
-    uint64_t bytes, uint64_t nfailed)
-{
 	json_open(key, '{');
-	json_number("blocks", count_larges(model, samples));
+	json_number("blocks", n);
 	json_number("memory", bytes);
 	json_number("failed", nfailed);
 	json_close();
+	plain_print("%-20s %6s %7lu %7s %7s %7s %7s %5lu\n", name, "-", n, "-",
+	    "-", size_text(bytes), "-", nfailed);
 }
 
 static void
@@ -92,15 +88,6 @@ spare_bytes(const struct cache *c)
 	return c->import != 0 ? 0 : (c->nslabs - need) * c->slab_bytes;
 }
 
-static void
-print_cache(const struct cache *c)
-{
-	printf("%-20s %6lu %7lu %7lu %7lu %7s %7s %5lu %5lu\n", c->name,
-	    c->bufsize, c->nlive, c->ncached, c->ntotal,
-	    size_text(c->nslabs * c->slab_bytes), size_text(spare_bytes(c)),
-	    c->nfailed, c->ncontended);
-}
-
 static const char *
 limit_text(const struct cache *c)
 {
@@ -138,7 +125,7 @@ print_cache_limits(const struct model *model)
 }
 
 static void
-json_cache(const struct cache *c)
+say_cache(const struct cache *c)
 {
 	json_open(NULL, '{');
 	json_text("name", c->name);
@@ -168,6 +155,11 @@ json_cache(const struct cache *c)
 		json_close();
 	}
 	json_close();
+	if (c->ntotal != 0 || c->class == 0)
+		plain_print("%-20s %6lu %7lu %7lu %7lu %7s %7s %5lu %5lu\n",
+		    c->name, c->bufsize, c->nlive, c->ncached, c->ntotal,
+		    size_text(c->nslabs * c->slab_bytes),
+		    size_text(spare_bytes(c)), c->nfailed, c->ncontended);
 }
 
 static uint64_t
@@ -177,32 +169,28 @@ arena_get(struct model *model, const struct arena *a, enum layout_entry entry)
 }
 
 static void
-print_arena(struct model *model, const struct arena *a)
+say_arena(struct model *model, const struct arena *a)
 {
 	int indent = (int)(4 * a->depth);
+	uint64_t in_use = arena_get(model, a, L_ARENA_INUSE);
+	uint64_t total = arena_get(model, a, L_ARENA_TOTAL);
+	uint64_t imported = arena_get(model, a, L_ARENA_IMPORTED);
+	uint64_t nallocs = arena_get(model, a, L_ARENA_NALLOCS);
+	uint64_t nfails = arena_get(model, a, L_ARENA_NFAILS);
 
-	printf("%*s%-*s %9s %10s %9s %9lu %6lu\n", indent, "",
-	    indent < 25 ? 25 - indent : 0, a->name,
-	    size_text(arena_get(model, a, L_ARENA_INUSE)),
-	    size_text(arena_get(model, a, L_ARENA_TOTAL)),
-	    size_text(arena_get(model, a, L_ARENA_IMPORTED)),
-	    arena_get(model, a, L_ARENA_NALLOCS),
-	    arena_get(model, a, L_ARENA_NFAILS));
-}
-
-static void
-json_arena(struct model *model, const struct arena *a)
-{
 	json_open(NULL, '{');
 	json_text("name", a->name);
 	json_address("address", a->at);
 	json_address("source", a->source);
-	json_number("in_use", arena_get(model, a, L_ARENA_INUSE));
-	json_number("total", arena_get(model, a, L_ARENA_TOTAL));
-	json_number("import", arena_get(model, a, L_ARENA_IMPORTED));
-	json_number("succeeded", arena_get(model, a, L_ARENA_NALLOCS));
-	json_number("failed", arena_get(model, a, L_ARENA_NFAILS));
+	json_number("in_use", in_use);
+	json_number("total", total);
+	json_number("import", imported);
+	json_number("succeeded", nallocs);
+	json_number("failed", nfails);
 	json_close();
+	plain_print("%*s%-*s %9s %10s %9s %9lu %6lu\n", indent, "",
+	    indent < 25 ? 25 - indent : 0, a->name, size_text(in_use),
+	    size_text(total), size_text(imported), nallocs, nfails);
 }
 
 /* Prints objects that wait for a grace period, by flavour and cache. */
@@ -229,55 +217,36 @@ print_waiting(struct model *model)
 	}
 }
 
-static void
-print_stat(struct model *model, const struct usage *usage)
-{
-	printf("%-20s %6s %7s %7s %7s %7s %7s %5s %5s\n", "CACHE", "SIZE",
-	    "IN USE", "CACHED", "TOTAL", "MEMORY", "SPARE", "FAIL", "LOCKS");
-	for (size_t i = 0; i < model->ncaches; i++)
-		if (model->caches[i].ntotal != 0 || model->caches[i].class == 0)
-			print_cache(&model->caches[i]);
-	print_larges(model, "[large blocks]", /* samples */ false, usage->large,
-	    usage->nlarge_failed);
-	print_larges(model, "[samples]", /* samples */ true, usage->samples, 0);
-	print_cache_limits(model);
-	print_waiting(model);
-	printf("\n%-25s %9s %10s %9s %9s %6s\n", "ARENA", "IN USE", "TOTAL",
-	    "IMPORTED", "ALLOCS", "FAILED");
-	for (size_t i = 0; i < model->narenas; i++)
-		print_arena(model, &model->arenas[i]);
-}
-
-static void
-json_stat(struct model *model, const struct usage *usage)
-{
-	json_open(NULL, '{');
-	usage_json(usage);
-	json_open("caches", '[');
-	for (size_t i = 0; i < model->ncaches; i++)
-		json_cache(&model->caches[i]);
-	json_close();
-	json_larges(model, "large", /* samples */ false, usage->large,
-	    usage->nlarge_failed);
-	json_larges(model, "samples", /* samples */ true, usage->samples, 0);
-	stat_json_domains(model, /* groups */ true);
-	json_open("arenas", '[');
-	for (size_t i = 0; i < model->narenas; i++)
-		json_arena(model, &model->arenas[i]);
-	json_close();
-	json_close();
-}
-
 void
 stat_report(struct model *model)
 {
 	struct usage usage;
 
 	usage_read(model, &usage);
-	if (json_wanted)
-		json_stat(model, &usage);
-	else
-		print_stat(model, &usage);
+	json_open(NULL, '{');
+	usage_json(&usage);
+	plain_print("%-20s %6s %7s %7s %7s %7s %7s %5s %5s\n", "CACHE", "SIZE",
+	    "IN USE", "CACHED", "TOTAL", "MEMORY", "SPARE", "FAIL", "LOCKS");
+	json_open("caches", '[');
+	for (size_t i = 0; i < model->ncaches; i++)
+		say_cache(&model->caches[i]);
+	json_close();
+	say_larges(model, "large", "[large blocks]", /* samples */ false,
+	    usage.s.large_bytes, usage.nlarge_failed);
+	say_larges(model, "samples", "[samples]", /* samples */ true,
+	    usage.s.sampled_bytes, 0);
+	if (!json_wanted) {
+		print_cache_limits(model);
+		print_waiting(model);
+	}
+	stat_json_domains(model, /* groups */ true);
+	plain_print("\n%-25s %9s %10s %9s %9s %6s\n", "ARENA", "IN USE",
+	    "TOTAL", "IMPORTED", "ALLOCS", "FAILED");
+	json_open("arenas", '[');
+	for (size_t i = 0; i < model->narenas; i++)
+		say_arena(model, &model->arenas[i]);
+	json_close();
+	json_close();
 	usage_free(&usage);
 }
 

@@ -7,11 +7,12 @@
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"
-#include "tools/inspect/commands/stat.h"
+#include "tools/inspect/commands/report.h"
 #include "tools/inspect/commands/top.h"
 #include "tools/inspect/model/options.h"
 #include "tools/inspect/model/snapshot.h"
 #include "tools/inspect/report/messages.h"
+#include "tools/inspect/report/not_ours.h"
 #include "tools/inspect/symbols/program.h"
 #include "umem/umem.h"
 
@@ -30,11 +31,11 @@ print_setting(const char *label, const char *text)
 	size_t n;
 
 	printf("%-*s", LABEL_WIDTH, label);
-	for (; strlen(text) > space; text += n) {
+	for (; strlen(text) > space; text += n + (text[n] == ' ')) {
 		for (n = space; n > 0 && strchr(" ,", text[n - 1]) == NULL;)
 			n--;
-		if (n == 0)
-			n = space;
+		for (n = n == 0 ? space : n; is_inside_character(text[n]);)
+			n--;
 		printf("%.*s\n%*s", (int)(n - (text[n - 1] == ' ')), text,
 		    LABEL_WIDTH, "");
 	}
@@ -181,14 +182,13 @@ print_limits(const struct model *model)
 /* Prints a limit of the heap's memory, and how close the heap is to it. */
 static void
 print_memory_limit(
-    const char *what, uint64_t used, const struct usage_limit *limit)
+    const char *what, uint64_t used, uint64_t limit, uint64_t nreached)
 {
-	if (limit->limit != 0)
+	if (limit != 0)
 		print_setting(
 		    what, xprint("%s, %.0f%% used, reached %lu times",
-			      size_text(limit->limit),
-			      100.0 * (double)used / (double)limit->limit,
-			      limit->nreached));
+			      size_text(limit),
+			      100.0 * (double)used / (double)limit, nreached));
 }
 
 static void
@@ -200,11 +200,11 @@ json_limits(const struct model *model, const struct usage *u)
 	json_number("caches", n);
 	json_number("reached", nreached);
 	json_close();
-	json_number("limited_bytes", u->held);
-	json_number("soft_limit", u->soft.limit);
-	json_number("soft_limit_hits", u->soft.nreached);
-	json_number("hard_limit", u->hard.limit);
-	json_number("hard_limit_hits", u->hard.nreached);
+	json_number("limited_bytes", u->s.limited_bytes);
+	json_number("soft_limit", u->s.soft_limit_bytes);
+	json_number("soft_limit_hits", u->s.nsoft_limit);
+	json_number("hard_limit", u->s.hard_limit_bytes);
+	json_number("hard_limit_hits", u->s.nhard_limit);
 }
 
 static void
@@ -223,11 +223,13 @@ json_status(struct model *model, const struct target_options *options,
 	json_address("heap", model->base);
 	json_number("heap_addresses", model->end - model->base);
 	usage_json(usage);
+	if (usage->has_pages)
+		not_ours_text(model->target, usage);
 	json_number("threads", model->target->nthreads);
 	json_number("sample_bytes", model->sampling_mean);
 	json_bool("probes", layout_value(model->layout, L_PROBES_BUILT) != 0);
 	json_number("samples", usage->nsamples);
-	json_number("wrong_sizes", usage->nwrong_sizes);
+	json_number("wrong_sizes", usage->s.nwrong_sizes);
 	stat_json_domains(model, /* groups */ false);
 	messages_json(model, "messages");
 	json_close();
@@ -275,14 +277,18 @@ print_settings(struct model *model, const struct target_options *options,
 	print_setting("Debugging:", debug_text(model));
 	print_setting("Options:", options_changed(options));
 	print_sampling(model, usage);
-	print_memory_limit("Soft limit:", usage->heap, &usage->soft);
-	print_memory_limit("Hard limit:", usage->held, &usage->hard);
+	print_memory_limit("Soft limit:", usage->s.heap_bytes,
+	    usage->s.soft_limit_bytes, usage->s.nsoft_limit);
+	print_memory_limit("Hard limit:", usage->s.limited_bytes,
+	    usage->s.hard_limit_bytes, usage->s.nhard_limit);
 	print_limits(model);
-	if (usage->nwrong_sizes != 0)
+	if (usage->s.nwrong_sizes != 0)
 		print_setting("Wrong sizes:",
 		    xprint("%lu sized frees; UMEM_DEBUG reports them",
-			usage->nwrong_sizes));
+			usage->s.nwrong_sizes));
 	print_domains(model);
+	if (usage->has_pages)
+		print_setting("Not ours:", not_ours_text(model->target, usage));
 }
 
 /* Prints the layers, and the largest caches and call sites, as umem top. */

@@ -1,11 +1,13 @@
-/* top.c - umem top: a live view of the memory of a process */
+/* top.c - umem top: a live view of the memory of a process, or of all */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"
+#include "tools/inspect/commands/processes.h"
 #include "tools/inspect/commands/top.h"
 
 /* Control sequences of terminals, as in ECMA-48. */
@@ -35,19 +37,29 @@ top_take(struct top *top, struct usage now)
 	top->nlooks++;
 }
 
+/* Finds the size of the terminal. */
+static void
+screen_size(bool is_screen, size_t *rows, size_t *columns)
+{
+	struct winsize size = {0};
+
+	*rows = 0;
+	*columns = TEXT_WIDTH;
+	if (is_screen && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+	    size.ws_row > 0) {
+		*rows = size.ws_row;
+		*columns = size.ws_col;
+	}
+}
+
 /* Draws the screen of a terminal, or prints one for a file or pipe. */
 static void
 top_draw(const struct top *top, bool is_screen)
 {
-	size_t rows = 0, columns = TEXT_WIDTH, n;
-	struct winsize size = {0};
+	size_t rows, columns, n;
 	char **lines;
 
-	if (is_screen && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
-	    size.ws_row > 0) {
-		rows = size.ws_row;
-		columns = size.ws_col;
-	}
+	screen_size(is_screen, &rows, &columns);
 	lines = top_lines(top, rows, columns, &n);
 	if (is_screen)
 		fputs(GO_HOME, stdout);
@@ -58,42 +70,57 @@ top_draw(const struct top *top, bool is_screen)
 	fflush(stdout);
 }
 
-static size_t
-parse_order(const char *text)
+/* Shows all processes.  Each look has a process, as in diff.c. */
+static int
+top_all(double interval, uint64_t count, bool is_screen)
 {
-	size_t order = top_order_named(text);
+	for (uint64_t i = 0; i < count; i++) {
+		pid_t child;
 
-	if (order == SIZE_MAX)
-		fail_with(EXIT_ERROR,
-		    "top: -s takes memory, use, cached, growth, loads or "
-		    "locks, not %s",
-		    text);
-	return order;
+		if (i != 0)
+			usleep((useconds_t)(1e6 * interval));
+		child = fork();
+		if (child < 0)
+			fail_with(EXIT_ERROR, "top: no process for a look");
+		if (child == 0) {
+			struct processes all = {0};
+			size_t rows, columns;
+
+			screen_size(is_screen, &rows, &columns);
+			processes_find(&all);
+			if (is_screen)
+				fputs(GO_HOME CLEAR_REST, stdout);
+			else if (i != 0)
+				putchar('\n');
+			processes_print(&all, rows > 4 ? rows - 3 : SIZE_MAX);
+			exit(EXIT_OK);
+		}
+		waitpid(child, NULL, 0);
+	}
+	return EXIT_OK;
 }
 
 int
 command_top(int argc, char **argv)
 {
-	static struct top top = {.interval = 1};
+	static struct top top;
 	bool is_screen = isatty(STDOUT_FILENO);
 	uint64_t count = UINT64_MAX;
+	const char *interval = "1", *order = "memory", *name;
+	const struct option_word words[] = {{"i", .text = &interval},
+	    {"n", .size = &count, .noun = "number of screens"},
+	    {"s", .text = &order}};
 	struct usage now;
-	const char *name;
-	int letter;
 
-	while ((letter = next_option(argc, argv, "i:n:s:")) != -1)
-		if (letter == 'i')
-			top.interval = watch_parse_interval(argv[0], optarg);
-		else if (letter == 'n')
-			count =
-			    size_argument(optarg, "top: ", "number of screens");
-		else
-			top.order = parse_order(optarg);
-	name = only_argument(argc, argv);
+	name = *options_take(argc, argv, words, array_size(words), 0, 1);
+	top.interval = watch_parse_interval(argv[0], interval);
+	top.order = top_order_named(order);
 	if (count == 0)
 		fail_usage(argv[0], "-n takes at least 1");
 	if (json_wanted)
-		fail_usage(argv[0], "--json: see umem status and umem stat");
+		fail_usage(argv[0], "--json: see umem status, stat and ps");
+	if (name == NULL)
+		return top_all(top.interval, count, is_screen);
 	watch_open(&top.watch, name);
 	watch_look(&top.watch, &now);
 	top_take(&top, now);

@@ -21,7 +21,7 @@ struct top {
  */
 char **top_lines(const struct top *top, size_t rows, size_t width, size_t *n);
 
-/* Returns the order of the caches with this name, or SIZE_MAX. */
+/* Returns the order of the caches with this name, or ends the command. */
 size_t top_order_named(const char *name);
 
 #endif

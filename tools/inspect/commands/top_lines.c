@@ -59,12 +59,12 @@ static const struct {
 size_t
 top_order_named(const char *name)
 {
-	size_t order = 0;
-
-	while (
-	    order < array_size(orders) && strcmp(name, orders[order].name) != 0)
-		order++;
-	return order < array_size(orders) ? order : SIZE_MAX;
+	for (size_t i = 0; i < array_size(orders); i++)
+		if (strcmp(name, orders[i].name) == 0)
+			return i;
+	fail_with(EXIT_ERROR,
+	    "top: -s takes memory, use, cached, growth, loads or locks, not %s",
+	    name);
 }
 
 /* Cuts a text behind so many characters, of which some may be UTF-8. */
@@ -86,8 +86,7 @@ static void
 line_put(char *text)
 {
 	text_cut(text, screen.width);
-	ARRAY_GROW(screen.line, screen.n, screen.capacity);
-	screen.line[screen.n++] = text;
+	ARRAY_ADD(screen.line, screen.n, screen.capacity, text);
 }
 
 #define line_add(...) line_put(xprint(__VA_ARGS__))
@@ -159,7 +158,7 @@ row_of(const struct top *top, const struct usage_cache *c)
 	const struct usage_cache *before =
 	    top->has_before ? cache_find(&top->before, c) : &at_start;
 	struct row row = {.name = c->name,
-	    .memory = c->memory,
+	    .memory = (double)c->memory,
 	    .in_use = (double)(c->nlive * c->chunk),
 	    .cached =
 		(double)((c->nchunks - c->nlive - c->nwaiting) * c->chunk),
@@ -232,18 +231,17 @@ rows_make(const struct top *top, size_t *n)
 	for (size_t i = 0; i < u->ncaches; i++)
 		if (u->caches[i].memory != 0)
 			rows[(*n)++] = row_of(top, &u->caches[i]);
-	if (u->large != 0)
-		rows[(*n)++] = row_of_bytes(
-		    top, "[large blocks]", u->large, top->first.large);
-	if (u->samples != 0)
-		rows[(*n)++] = row_of_bytes(
-		    top, "[samples]", u->samples, top->first.samples);
-	if (u->arenas != 0)
-		rows[(*n)++] = row_of_bytes(
-		    top, "[other arenas]", u->arenas, top->first.arenas);
+	if (u->s.large_bytes != 0)
+		rows[(*n)++] = row_of_bytes(top, "[large blocks]",
+		    u->s.large_bytes, top->first.s.large_bytes);
+	if (u->s.sampled_bytes != 0)
+		rows[(*n)++] = row_of_bytes(top, "[samples]",
+		    u->s.sampled_bytes, top->first.s.sampled_bytes);
+	if (u->s.arena_bytes != 0)
+		rows[(*n)++] = row_of_bytes(top, "[other arenas]",
+		    u->s.arena_bytes, top->first.s.arena_bytes);
 	order_wanted = top->order;
-	if (*n != 0)
-		qsort(rows, *n, sizeof(*rows), order_caches);
+	ARRAY_SORT(rows, *n, order_caches);
 	return rows;
 }
 
@@ -407,8 +405,10 @@ top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 		add_title(top);
 	add_identity(top);
 	if (top->nlooks != 0) {
-		add_limit("soft", top->now.heap, top->now.soft.limit);
-		add_limit("hard", top->now.held, top->now.hard.limit);
+		add_limit(
+		    "soft", top->now.s.heap_bytes, top->now.s.soft_limit_bytes);
+		add_limit("hard", top->now.s.limited_bytes,
+		    top->now.s.hard_limit_bytes);
 	}
 	if (rows != 0)
 		left = rows > screen.n + 1 ? rows - screen.n - 1 : 0;

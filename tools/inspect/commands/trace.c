@@ -24,9 +24,7 @@
 #include <unistd.h>
 
 #include "tools/inspect/commands/report.h"
-#include "tools/inspect/commands/stat.h"
 #include "tools/inspect/commands/trace.h"
-#include "tools/inspect/commands/verify.h"
 #include "tools/inspect/model/snapshot.h"
 
 /* Maximum time until the system call of a thread is known, in ms. */
@@ -62,9 +60,9 @@ thread_add(int tid)
 
 	if (thread != NULL)
 		return thread;
-	ARRAY_GROW(threads, nthreads, threads_capacity);
-	threads[nthreads] = (struct traced){.tid = tid};
-	return &threads[nthreads++];
+	ARRAY_ADD(
+	    threads, nthreads, threads_capacity, (struct traced){.tid = tid});
+	return &threads[nthreads - 1];
 }
 
 static void
@@ -107,17 +105,10 @@ syscall_of(int tid)
 static bool
 is_in_exec(int tid)
 {
-	char path[64], line[64];
+	char line[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
 	for (int i = 0; i < EXEC_POLLS; i++) {
-		FILE *file = fopen(path, "r");
-		bool told =
-		    file != NULL && fgets(line, sizeof(line), file) != NULL;
-
-		if (file != NULL)
-			fclose(file);
-		if (!told)
+		if (proc_read(tid, "syscall", line, sizeof(line)) == 0)
 			return false;
 		if (strncmp(line, "running", 7) != 0) {
 			long number = strtol(line, NULL, 10);
@@ -167,7 +158,7 @@ make_target(void)
 	assert(nthreads != 0 && all_stand());
 	for (size_t i = 0; i < nthreads; i++)
 		target_read_thread(target, threads[i].tid);
-	target_read_maps(target);
+	live_read_maps(target);
 	return target;
 }
 

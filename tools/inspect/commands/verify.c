@@ -17,7 +17,7 @@
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"
-#include "tools/inspect/commands/verify.h"
+#include "tools/inspect/commands/report.h"
 #include "tools/inspect/model/audit.h"
 #include "tools/inspect/model/snapshot.h"
 #include "umem/debug/wait_sum.h"
@@ -85,15 +85,19 @@ checks_fit(const struct checks *checks, const struct cache *c)
 	       checks->tag_offset <= c->chunk - checks->tag_bytes;
 }
 
-/* Returns the offset of the first byte that differs; to: none does. */
-static uint64_t
-first_changed(const struct subject *subject, uint64_t from, uint64_t to)
+/* Returns the fault if a byte of [from, to) has changed; *where: the byte. */
+static const char *
+change_fault(const struct subject *subject, uint64_t from, uint64_t to,
+    uint64_t *where, const char *fault)
 {
 	assert(to <= subject->cache->chunk);
 	while (from < to && (unsigned char)subject->buffer[from] ==
 				subject->checks->end_byte)
 		from++;
-	return from < to ? from : to;
+	if (from >= to)
+		return NULL;
+	*where = from;
+	return fault;
 }
 
 /* Returns NULL if the tag has this state of this record, or its fault. */
@@ -143,13 +147,8 @@ redzone_fault(const struct subject *subject)
 static const char *
 padding_fault(const struct subject *subject, uint64_t *where)
 {
-	uint64_t end = subject->cache->chunk;
-	uint64_t at = first_changed(subject, subject->checks->padding, end);
-
-	if (at >= end)
-		return NULL;
-	*where = at;
-	return "has corrupt bytes behind it";
+	return change_fault(subject, subject->checks->padding,
+	    subject->cache->chunk, where, "has corrupt bytes behind it");
 }
 
 /* Returns the fault of a free buffer, or NULL; *where: the byte, if known. */
@@ -182,15 +181,11 @@ static const char *
 slack_fault(const struct subject *subject, uint64_t *where)
 {
 	uint64_t size = subject->audit.size;
-	uint64_t end = subject->checks->tag_offset, at;
+	uint64_t end = subject->checks->tag_offset;
 
 	if (size >= end || !subject->checks->checks_slack)
 		return NULL;
-	at = first_changed(subject, size, end);
-	if (at >= end)
-		return NULL;
-	*where = at;
-	return "has a corrupt redzone";
+	return change_fault(subject, size, end, where, "has a corrupt redzone");
 }
 
 static const char *
@@ -299,22 +294,18 @@ say_fault(struct model *model, const char *fault, uint64_t at, uint64_t where,
     const char *cache, const struct audit *audit)
 {
 	assert(fault != NULL);
-	if (json_wanted) {
-		json_open(NULL, '{');
-		json_text("cache", cache);
-		json_address("buffer", at);
-		json_text("fault", fault);
-		if (where != UINT64_MAX)
-			json_address("at", at + where);
-		audit_say_transactions(model, audit);
-		json_close();
-		return;
+	plain_print("  buffer %lx %s", at, fault);
+	json_open(NULL, '{');
+	json_text("cache", cache);
+	json_address("buffer", at);
+	json_text("fault", fault);
+	if (where != UINT64_MAX) {
+		json_address("at", at + where);
+		plain_print(", at %lx", at + where);
 	}
-	if (where != UINT64_MAX)
-		printf("  buffer %lx %s, at %lx\n", at, fault, at + where);
-	else
-		printf("  buffer %lx %s\n", at, fault);
+	plain_print("\n");
 	audit_say_transactions(model, audit);
+	json_close();
 }
 
 /* Returns the number of corrupt buffers of a cache; prints at most most. */
@@ -352,8 +343,7 @@ verify_one(struct model *model, const char *name)
 
 	if (c == NULL)
 		fail_with(EXIT_ERROR, "verify: no cache %s", name);
-	if (!json_wanted)
-		printf("Summary for cache '%s'\n", c->name);
+	plain_print("Summary for cache '%s'\n", c->name);
 	checks = checks_of(model, c);
 	if (!is_checked(&checks)) {
 		print_warning(
@@ -363,8 +353,8 @@ verify_one(struct model *model, const char *name)
 		return 0;
 	}
 	n = verify_cache(model, c, UINT64_MAX);
-	if (n == 0 && !json_wanted)
-		puts("  clean");
+	if (n == 0)
+		plain_print("  clean\n");
 	return n;
 }
 
@@ -394,8 +384,8 @@ verify_report(struct model *model, bool tell_clean)
 			continue;
 		n = verify_cache(model, c, json_wanted ? UINT64_MAX : 0);
 		nclean += n == 0;
-		if (n != 0 && all == 0 && !json_wanted)
-			printf("%-25s %-16s %s\n", "Cache Name", "Addr",
+		if (n != 0 && all == 0)
+			plain_print("%-25s %-16s %s\n", "Cache Name", "Addr",
 			    "Cache Integrity");
 		all += n;
 		if (n != 0 && !json_wanted)
@@ -415,20 +405,16 @@ verify_report(struct model *model, bool tell_clean)
 int
 command_verify(int argc, char **argv)
 {
-	struct model *model;
+	char **arguments = options_take(argc, argv, NULL, 0, 1, INT_MAX);
+	struct model *model = snapshot_open(*arguments++, MODEL_MEMORY);
 	uint64_t n = 0;
 
-	no_option(argc, argv);
-	expect_arguments(argc, argv, 1, INT_MAX);
-	model = snapshot_open(argv[optind], MODEL_MEMORY);
-	if (json_wanted)
-		json_open(NULL, '[');
-	for (int i = optind + 1; i < argc; i++)
-		n += verify_one(model, argv[i]);
-	if (argc == optind + 1)
-		n += verify_report(model, /* tell_clean */ true);
+	json_open(NULL, '[');
+	if (*arguments == NULL)
+		n = verify_report(model, /* tell_clean */ true);
+	while (*arguments != NULL)
+		n += verify_one(model, *arguments++);
 	target_end_copy(model->target);
-	if (json_wanted)
-		json_close();
+	json_close();
 	return n ? EXIT_FOUND : EXIT_OK;
 }

@@ -13,10 +13,8 @@
 static void
 print_item(uint64_t at)
 {
-	if (json_wanted)
-		json_address(NULL, at);
-	else
-		printf("%lx\n", at);
+	json_address(NULL, at);
+	plain_print("%lx\n", at);
 }
 
 /* Prints the allocated (live) or free chunks of one or all (NULL) caches. */
@@ -74,28 +72,23 @@ find_cache(struct model *model, const char *name)
 int
 command_walk(int argc, char **argv)
 {
+	char **arguments = options_take(argc, argv, NULL, 0, 2, 3);
+	const char *what = arguments[1];
+	bool leaks = strcmp(what, "leak") == 0,
+	     live = strcmp(what, "free") != 0;
 	const struct cache *only = NULL;
-	struct model *model;
-	const char *what;
-	bool leaks, live;
+	struct model *model =
+	    snapshot_open(arguments[0], leaks ? MODEL_POINTERS : 0);
 
-	no_option(argc, argv);
-	expect_arguments(argc, argv, 2, 3);
-	what = argv[optind + 1];
-	leaks = strcmp(what, "leak") == 0;
-	live = strcmp(what, "free") != 0;
-	model = snapshot_open(argv[optind], leaks ? MODEL_POINTERS : 0);
 	if (live && !leaks && strcmp(what, "allocated") != 0)
 		only = find_cache(model, what);
-	else if (argc - optind == 3)
-		only = find_cache(model, argv[optind + 2]);
-	if (json_wanted)
-		json_open(NULL, '[');
+	else if (arguments[2] != NULL)
+		only = find_cache(model, arguments[2]);
+	json_open(NULL, '[');
 	if (leaks)
 		walk_leaks(model, only);
 	else
 		walk_chunks(model, only, live);
-	if (json_wanted)
-		json_close();
+	json_close();
 	return EXIT_OK;
 }

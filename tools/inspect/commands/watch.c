@@ -59,8 +59,8 @@ watch_look(struct watch *watch, struct usage *usage)
 	layout_peek(l, watch->target, layout_value(l, L_SAMPLING),
 	    L_SAMPLING_MEAN, &watch->mean);
 	top_sites_forget(&watch->sites, &watch->model);
-	top_sites_read(&watch->sites, &watch->model);
 	usage_read(&watch->model, usage);
+	top_sites_read(&watch->sites, &watch->model);
 	/* If the process has ended meanwhile, this is no look. */
 	check_program(watch);
 	/* Names, which are looked up once, do not count. */

@@ -106,29 +106,22 @@ static void
 say_found(
     struct model *model, uint64_t at, const struct found *found, bool stack)
 {
-	if (json_wanted) {
-		json_begin(at, found->kind, found->start, found->size);
-		json_text("state", state_words[found->state]);
-		if (found->state == WAITING)
-			json_text(
-			    "flavour", model_flavour(model, found->domain));
-		json_text("cache", found->cache);
-		if (found->slab != 0)
-			json_address("slab", found->slab);
-	} else {
-		printf(
-		    "%lx is %lx+0x%lx, ", at, found->start, at - found->start);
-		if (found->has_record)
-			printf("bufctl %lx ", found->audit.at);
-		printf("%s from %s%s%s\n",
-		    found->state == ALLOCATED ? "allocated" : "freed",
-		    found->cache, found->size_text,
-		    freed_words(model, found->state, found->domain));
-	}
+	json_begin(at, found->kind, found->start, found->size);
+	json_text("state", state_words[found->state]);
+	if (found->state == WAITING)
+		json_text("flavour", model_flavour(model, found->domain));
+	json_text("cache", found->cache);
+	if (found->slab != 0)
+		json_address("slab", found->slab);
+	plain_print("%lx is %lx+0x%lx, ", at, found->start, at - found->start);
+	if (found->has_record)
+		plain_print("bufctl %lx ", found->audit.at);
+	plain_print("%s from %s%s%s\n",
+	    found->state == ALLOCATED ? "allocated" : "freed", found->cache,
+	    found->size_text, freed_words(model, found->state, found->domain));
 	if (found->has_record && stack)
 		audit_say_transactions(model, &found->audit);
-	if (json_wanted)
-		json_close();
+	json_close();
 }
 
 static void
@@ -219,15 +212,12 @@ say_segment(uint64_t at, const struct arena *a, const struct segment *s)
 	bool allocated = s->type == VMEM_ALLOC;
 
 	assert(at - s->start < s->size);
-	if (json_wanted) {
-		json_begin(at, "segment", s->start, s->size);
-		json_text("state", allocated ? "allocated" : "free");
-		json_address("segment", s->at);
-		json_text("arena", a->name);
-		json_close();
-		return;
-	}
-	printf("%lx is %lx+0x%lx (vmem_seg %lx) %s %s vmem arena\n", at,
+	json_begin(at, "segment", s->start, s->size);
+	json_text("state", allocated ? "allocated" : "free");
+	json_address("segment", s->at);
+	json_text("arena", a->name);
+	json_close();
+	plain_print("%lx is %lx+0x%lx (vmem_seg %lx) %s %s vmem arena\n", at,
 	    s->start, at - s->start, s->at, allocated ? "from" : "freed from",
 	    a->name);
 }
@@ -256,60 +246,38 @@ say_segments(struct model *model, uint64_t at, bool all)
 }
 
 static bool
-is_register_stack(struct model *model, const struct mapping *m, int *tid)
-{
-	const struct target *target = model->target;
-
-	for (size_t i = 0; i < target->nthreads; i++)
-		if (target->threads[i].sp - m->start < m->end - m->start) {
-			*tid = target->threads[i].tid;
-			return true;
-		}
-	return false;
-}
-
-static bool
 say_mapping(struct model *model, uint64_t at)
 {
 	const struct mapping *m = target_mapping(model->target, at);
 	const char *what = NULL;
-	int tid;
+	int tid = m == NULL ? 0 : target_stack_of(model->target, m);
 
 	if (m == NULL || at - model->base < model->end - model->base)
 		return false;
 	if (roots_is_meta(model, at))
 		what = "memory of the library itself";
-	else if (is_register_stack(model, m, &tid))
+	else if (tid != 0)
 		what = xprint("the stack of thread %d", tid);
 	else if (m->name[0] != '\0')
 		what = m->name;
 	else
 		what = "memory that the program mapped";
-	if (json_wanted) {
-		json_begin(at, "mapping", m->start, m->end - m->start);
-		json_text("what", what);
-		json_close();
-	} else {
-		printf("%lx is %lx+0x%lx, in %s\n", at, m->start, at - m->start,
-		    what);
-	}
+	json_begin(at, "mapping", m->start, m->end - m->start);
+	json_text("what", what);
+	json_close();
+	plain_print(
+	    "%lx is %lx+0x%lx, in %s\n", at, m->start, at - m->start, what);
 	return true;
 }
 
 static void
 say_unknown(uint64_t at)
 {
-	if (!json_wanted && at < NULL_BYTES) {
-		printf("%lx is a null pointer%s\n", at,
-		    at == 0 ? "" : " plus an offset, as of a member");
-		return;
-	}
-	if (!json_wanted) {
-		printf("%lx is %s\n", at,
-		    at < ADDRESS_END ? "unknown"
-				     : "an impossible pointer value");
-		return;
-	}
+	plain_print("%lx is %s\n", at,
+	    at == 0            ? "a null pointer"
+	    : at < NULL_BYTES  ? "a null pointer plus an offset, as of a member"
+	    : at < ADDRESS_END ? "unknown"
+			       : "an impossible pointer value");
 	json_open(NULL, '{');
 	json_address("address", at);
 	json_text("kind", "unknown");
@@ -366,21 +334,18 @@ whatis_say(struct model *model, uint64_t at)
 int
 command_whatis(int argc, char **argv)
 {
-	struct model *model;
 	bool all = false;
+	const struct option_word words[] = {{"a", .flag = &all}};
+	char **arguments = options_take(argc, argv, words, 1, 2, INT_MAX);
+	struct model *model;
 
-	while (next_option(argc, argv, "a") != -1)
-		all = true;
-	expect_arguments(argc, argv, 2, INT_MAX);
-	for (int i = optind + 1; i < argc; i++)
-		address_argument(argv[i], "whatis: ", "address");
-	model = snapshot_open(argv[optind], 0);
-	if (json_wanted)
-		json_open(NULL, '[');
-	for (int i = optind + 1; i < argc; i++)
-		say_all(model, address_argument(argv[i], "whatis: ", "address"),
-		    all, /* stack */ true);
-	if (json_wanted)
-		json_close();
+	for (char **at = arguments + 1; *at != NULL; at++)
+		address_argument(argv[0], *at);
+	model = snapshot_open(arguments[0], 0);
+	json_open(NULL, '[');
+	for (char **at = arguments + 1; *at != NULL; at++)
+		say_all(model, address_argument(argv[0], *at), all,
+		    /* stack */ true);
+	json_close();
 	return EXIT_OK;
 }

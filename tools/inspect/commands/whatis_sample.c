@@ -51,10 +51,17 @@ where_text(const struct sample *s, uint64_t at)
 	return "in";
 }
 
-static void
-json_sample(struct model *model, const struct sample *s, uint64_t at,
-    const struct audit *audit)
+bool
+whatis_say_sample(struct model *model, uint64_t at, bool stack)
 {
+	const struct sample *s = sample_near(model, at);
+	struct audit audit;
+	const char *cache;
+
+	if (s == NULL)
+		return false;
+	audit = audit_of_sample(s);
+	cache = s->cache == 0 ? NULL : audit_cache_name(model, &audit);
 	json_open(NULL, '{');
 	json_address("address", at);
 	json_text("kind", "sample");
@@ -65,36 +72,17 @@ json_sample(struct model *model, const struct sample *s, uint64_t at,
 	json_bool("guarded", s->guarded);
 	json_address("buffer", s->at);
 	json_number("size", s->size);
-	if (s->cache != 0)
-		json_text("cache", audit_cache_name(model, audit));
-	audit_say_transactions(model, audit);
-	json_close();
-}
-
-bool
-whatis_say_sample(struct model *model, uint64_t at, bool stack)
-{
-	const struct sample *s = sample_near(model, at);
-	struct audit audit;
-
-	if (s == NULL)
-		return false;
-	audit = audit_of_sample(s);
-	if (json_wanted) {
-		json_sample(model, s, at, &audit);
-		return true;
-	}
-	if (at >= s->at)
-		printf("%lx is %lx+0x%lx, ", at, s->at, at - s->at);
-	else
-		printf("%lx is %lx-0x%lx, ", at, s->at, s->at - at);
-	printf("%s %s sample of %lu bytes (%lx)%s%s%s\n", where_text(s, at),
+	if (cache != NULL)
+		json_text("cache", cache);
+	plain_print(
+	    "%lx is %lx%c0x%lx, %s %s sample of %lu bytes (%lx)%s%s%s%s\n", at,
+	    s->at, at >= s->at ? '+' : '-',
+	    at >= s->at ? at - s->at : s->at - at, where_text(s, at),
 	    s->live ? "an allocated" : "a freed", s->size, s->record,
-	    s->cache == 0
-		? ""
-		: xprint(", of cache %s", audit_cache_name(model, &audit)),
+	    cache == NULL ? "" : ", of cache ", cache == NULL ? "" : cache,
 	    s->guarded ? ", between guards" : "", state_text(model, s));
-	if (stack)
+	if (stack || json_wanted)
 		audit_say_transactions(model, &audit);
+	json_close();
 	return true;
 }

@@ -13,6 +13,7 @@
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/model/audit.h"
+#include "tools/inspect/model/model_inner.h"
 #include "tools/inspect/symbols/symbols.h"
 
 /* Above the size of any log. */
@@ -21,18 +22,12 @@
 /* Above the number of records in a ring of freed buffers. */
 #define FREED_MAX ((uint64_t)1 << 20)
 
-static uint64_t
-record_get(struct model *model, const void *record, enum layout_entry entry)
-{
-	return layout_get(model->layout, record, entry);
-}
-
 static unsigned
 nframes(struct model *model)
 {
 	const char *debug = layout_at(model->layout, model->target, L_DEBUG);
 
-	return debug ? (unsigned)record_get(model, debug, L_DEBUG_NFRAMES) : 0;
+	return debug ? (unsigned)model_get(model, debug, L_DEBUG_NFRAMES) : 0;
 }
 
 static void
@@ -41,8 +36,8 @@ read_stack(struct model *model, const char *record, struct audit *audit)
 	const struct layout *l = model->layout;
 	uint64_t stack_at = audit->at + layout_value(l, L_AUDIT_STACK);
 
-	audit->timestamp = record_get(model, record, L_AUDIT_TIMESTAMP);
-	audit->thread = record_get(model, record, L_AUDIT_THREAD);
+	audit->timestamp = model_get(model, record, L_AUDIT_TIMESTAMP);
+	audit->thread = model_get(model, record, L_AUDIT_THREAD);
 	audit->stack = target_array(model->target, stack_at, audit->depth);
 	if (audit->stack == NULL)
 		audit->depth = 0;
@@ -52,10 +47,10 @@ read_stack(struct model *model, const char *record, struct audit *audit)
 static void
 read_allocation(struct model *model, const char *record, struct audit *audit)
 {
-	uint64_t depth = record_get(model, record, L_AUDIT_ALLOCATED_DEPTH);
+	uint64_t depth = model_get(model, record, L_AUDIT_ALLOCATED_DEPTH);
 	unsigned n = nframes(model);
 
-	if (record_get(model, record, L_AUDIT_ALLOCATED_TIME) == 0 || depth > n)
+	if (model_get(model, record, L_AUDIT_ALLOCATED_TIME) == 0 || depth > n)
 		return;
 	audit->allocated_stack = target_array(model->target,
 	    audit->at + layout_value(model->layout, L_AUDIT_STACK) +
@@ -65,9 +60,9 @@ read_allocation(struct model *model, const char *record, struct audit *audit)
 		return;
 	audit->allocated_depth = (unsigned)depth;
 	audit->allocated_time =
-	    record_get(model, record, L_AUDIT_ALLOCATED_TIME);
+	    model_get(model, record, L_AUDIT_ALLOCATED_TIME);
 	audit->allocated_thread =
-	    record_get(model, record, L_AUDIT_ALLOCATED_THREAD);
+	    model_get(model, record, L_AUDIT_ALLOCATED_THREAD);
 }
 
 static bool
@@ -81,13 +76,13 @@ audit_read(struct model *model, uint64_t at, bool audited, struct audit *audit)
 	if (r == NULL)
 		return false;
 	audit->at = at;
-	audit->addr = record_get(model, r, L_BUFCTL_ADDR);
-	audit->slab = record_get(model, r, L_BUFCTL_SLAB);
-	audit->cache = record_get(model, r, L_BUFCTL_CACHE);
-	audit->size = record_get(model, r, L_BUFCTL_SIZE);
-	audit->state = (unsigned)record_get(model, r, L_BUFCTL_STATE);
-	audit->kind = (unsigned)record_get(model, r, L_BUFCTL_API);
-	audit->depth = (unsigned)record_get(model, r, L_BUFCTL_DEPTH);
+	audit->addr = model_get(model, r, L_BUFCTL_ADDR);
+	audit->slab = model_get(model, r, L_BUFCTL_SLAB);
+	audit->cache = model_get(model, r, L_BUFCTL_CACHE);
+	audit->size = model_get(model, r, L_BUFCTL_SIZE);
+	audit->state = (unsigned)model_get(model, r, L_BUFCTL_STATE);
+	audit->kind = (unsigned)model_get(model, r, L_BUFCTL_API);
+	audit->depth = (unsigned)model_get(model, r, L_BUFCTL_DEPTH);
 	if (audit->depth > nframes(model))
 		return false;
 	if (audited && audit->depth != 0)
@@ -174,10 +169,15 @@ audit_of_allocation(const struct audit *freed)
 	return allocated;
 }
 
-/* Reads the record through a tag that ends at end, if there is such a tag. */
+/*
+ * Reads the record of the block at at through a tag that ends at end, if there
+ * is such a tag.  A process that runs may have freed the block meanwhile, and
+ * have another one there: the tag then leads to none of the records that were
+ * copied, or to that of an old block elsewhere.
+ */
 static bool
-audit_by_tag(
-    struct model *model, uint64_t end, bool audited, struct audit *audit)
+audit_by_tag(struct model *model, uint64_t at, uint64_t end, bool audited,
+    struct audit *audit)
 {
 	const struct layout *l = model->layout;
 	uint64_t tag = end - layout_value(l, L_TAG_BYTES), bufctl, state;
@@ -185,7 +185,8 @@ audit_by_tag(
 	return layout_peek(l, model->target, tag, L_TAG_BUFCTL, &bufctl) &&
 	       layout_peek(l, model->target, tag, L_TAG_BXSTAT, &state) &&
 	       state == (bufctl ^ layout_value(l, L_BUFTAG_ALLOCATED)) &&
-	       read_bufctl(model, bufctl, audited, audit);
+	       read_bufctl(model, bufctl, audited, audit) &&
+	       audit->addr - at < end - at;
 }
 
 bool
@@ -201,14 +202,14 @@ audit_of_large(
 		*audit = audit_of_sample(large->sample);
 		return true;
 	}
-	if (cache == NULL || record_get(model, cache, L_CACHE_DEBUG) == 0)
+	if (cache == NULL || model_get(model, cache, L_CACHE_DEBUG) == 0)
 		return false;
-	audited = (record_get(model, cache, L_CACHE_DEBUG) &
+	audited = (model_get(model, cache, L_CACHE_DEBUG) &
 		      layout_value(l, L_UMF_AUDIT)) != 0;
 	/* The block may be followed by a guard page. */
-	return audit_by_tag(model, end, audited, audit) ||
-	       audit_by_tag(
-		   model, end - model->target->page_bytes, audited, audit);
+	return audit_by_tag(model, large->at, end, audited, audit) ||
+	       audit_by_tag(model, large->at, end - model->target->page_bytes,
+		   audited, audit);
 }
 
 /* Reads a record of a ring; only a record with a stack has a depth. */
@@ -220,7 +221,7 @@ read_freed(struct model *model, uint64_t at, struct audit *audit)
 	    target_at(model->target, at, layout_value(l, L_BUFCTL_BYTES));
 
 	return r != NULL &&
-	       read_bufctl(model, at, record_get(model, r, L_BUFCTL_DEPTH) != 0,
+	       read_bufctl(model, at, model_get(model, r, L_BUFCTL_DEPTH) != 0,
 		   audit) &&
 	       audit->addr != 0;
 }
@@ -242,12 +243,12 @@ each_freed(
 
 	if (ring == NULL)
 		return false;
-	size = record_get(model, ring, L_FREED_RING_SIZE);
-	nput = record_get(model, ring, L_FREED_RING_NPUT);
+	size = model_get(model, ring, L_FREED_RING_SIZE);
+	nput = model_get(model, ring, L_FREED_RING_NPUT);
 	if (size == 0 || size > FREED_MAX)
 		return false;
 	record = target_array(
-	    model->target, record_get(model, ring, L_FREED_RING_BUFCTL), size);
+	    model->target, model_get(model, ring, L_FREED_RING_BUFCTL), size);
 	for (uint64_t i = 1; record != NULL && i <= size && i <= nput; i++)
 		if (read_freed(model, record[(nput - i) % size], &audit) &&
 		    f(model, &audit, arg))
@@ -377,6 +378,8 @@ audit_json_stack(struct model *model, const struct audit *audit)
 void
 audit_json(struct model *model, const struct audit *audit)
 {
+	if (!json_wanted)
+		return;
 	json_address("bufctl", audit->at);
 	json_address("buffer", audit->addr);
 	json_number("size", audit->size);
@@ -392,13 +395,11 @@ static void
 say_transaction(
     struct model *model, const char *verb, const struct audit *audit)
 {
-	if (json_wanted) {
-		json_open(verb, '{');
-		audit_json(model, audit);
-		json_close();
-	} else {
+	json_open(verb, '{');
+	audit_json(model, audit);
+	json_close();
+	if (!json_wanted)
 		print_transaction(model, verb, audit);
-	}
 }
 
 void
@@ -509,12 +510,12 @@ audit_each_logged(
 	const char *log = log_record(model, which);
 	uint64_t at, bytes, n, nput;
 
-	if (log == NULL || record_get(model, log, L_LOG_BASE) == 0)
+	if (log == NULL || model_get(model, log, L_LOG_BASE) == 0)
 		return;
-	at = record_get(model, log, L_LOG_BASE);
-	bytes = record_get(model, log, L_LOG_ENTRY_BYTES);
-	n = record_get(model, log, L_LOG_NENTRIES);
-	nput = record_get(model, log, L_LOG_NPUT);
+	at = model_get(model, log, L_LOG_BASE);
+	bytes = model_get(model, log, L_LOG_ENTRY_BYTES);
+	n = model_get(model, log, L_LOG_NENTRIES);
+	nput = model_get(model, log, L_LOG_NPUT);
 	if (n == 0 || bytes > LOG_MAX / n ||
 	    bytes < layout_value(l, L_LOG_HEAD_BYTES) ||
 	    !target_copy(model->target, at, bytes * n, false))
@@ -523,7 +524,7 @@ audit_each_logged(
 		const char *entry = target_at(
 		    model->target, at, layout_value(l, L_LOG_HEAD_BYTES));
 		uint64_t number =
-		    entry == NULL ? 0 : record_get(model, entry, L_LOG_NUMBER);
+		    entry == NULL ? 0 : model_get(model, entry, L_LOG_NUMBER);
 		struct audit audit;
 
 		if (number != 0 && number <= nput && nput - number < n &&

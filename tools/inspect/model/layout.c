@@ -51,12 +51,11 @@ layout_variable(
     const struct layout *layout, struct target *target, enum layout_entry entry)
 {
 	const struct describe_entry *d = &layout->known[entry];
-	char raw[8] = {0};
+	uint64_t value = 0;
 
 	assert(names[entry][0] == '&');
-	if (!target_peek(target, d->value, raw, d->bytes < 8 ? d->bytes : 8))
-		return 0;
-	return layout_number(raw, 8);
+	target_peek(target, d->value, &value, d->bytes < 8 ? d->bytes : 8);
+	return value;
 }
 
 bool
@@ -238,14 +237,12 @@ layout_read(struct target *target, const struct description *header,
 static uint64_t
 heap_in_use(const struct layout *layout, struct target *target)
 {
-	char raw[8] = {0};
+	uint64_t in_use;
 
-	if (!target_peek(target,
-		layout_variable(layout, target, L_HEAP_ARENA) +
-		    layout_value(layout, L_ARENA_INUSE),
-		raw, sizeof(raw)))
-		return 0;
-	return layout_number(raw, sizeof(raw));
+	layout_peek(layout, target,
+	    layout_variable(layout, target, L_HEAP_ARENA), L_ARENA_INUSE,
+	    &in_use);
+	return in_use;
 }
 
 static bool
@@ -330,7 +327,7 @@ fail_not_ours(struct target *target)
 	if (!target->live)
 		fail_with(EXIT_ERROR, "%s: the program did not run on umem",
 		    target->name);
-	if (is_static(target))
+	if (!fail_is_kept && is_static(target))
 		fail_with(EXIT_ERROR,
 		    "%s: does not run on umem: it is statically linked, and "
 		    "\"umem run\" has no effect on such programs",

@@ -74,27 +74,15 @@ model_charge_anew(struct model *model)
 uint64_t
 model_map_table(struct model *model, enum layout_entry which)
 {
-	uint64_t at = layout_value(model->layout, L_PAGE_MAP) +
-		      layout_value(model->layout, which);
-	uint64_t table = 0;
-
-	target_peek(model->target, at, &table, sizeof(table));
-	return table;
-}
-
-static uint64_t
-layer_value(struct model *model, enum layout_entry which)
-{
-	const char *layer =
-	    layout_at(model->layout, model->target, L_CPU_LAYER);
-
-	return layer ? model_get(model, layer, which) : 0;
+	return model_peek_word(model, layout_value(model->layout, L_PAGE_MAP) +
+					  layout_value(model->layout, which));
 }
 
 uint64_t
 model_cpus_used(struct model *model)
 {
-	uint64_t n = layer_value(model, L_LAYER_NUSED);
+	uint64_t n = model_member(
+	    model, layout_value(model->layout, L_CPU_LAYER), L_LAYER_NUSED);
 
 	return n < CPUS_MAX ? n : CPUS_MAX;
 }
@@ -136,7 +124,8 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .class = (unsigned)model_get(model, r, L_CACHE_CLASS),
 	    .debug = (unsigned)model_get(model, r, L_CACHE_DEBUG),
 	    .record_bytes = model_get(model, r, L_CACHE_RECORD_BYTES),
-	    .has_magazines = model_get(model, r, L_CACHE_HAS_MAGAZINES),
+	    .has_magazines =
+		listed && model_get(model, r, L_CACHE_HAS_MAGAZINES),
 	    .constructs = model_get(model, r, L_CACHE_CONSTRUCTS),
 	    .import = model_get(model, r, L_CACHE_IMPORT),
 	    .nfailed = model_get(model, r, L_CACHE_NFAILED),
@@ -159,21 +148,29 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	}
 }
 
+static void
+take_cache_list(struct model *model, uint64_t head, bool listed)
+{
+	uint64_t link = model_list_first(model, head);
+	struct cycle_detector cycles = {0};
+
+	while (link != head && cycle_continues(&cycles, link)) {
+		take_cache(model,
+		    link - layout_value(model->layout, L_CACHE_LINK), listed);
+		link = model_list_first(model, link);
+	}
+}
+
 void
 model_take_caches(struct model *model)
 {
-	uint64_t head = layout_value(model->layout, L_CACHE_LIST);
-	uint64_t link = model_list_first(model, head);
-	struct cycle_detector cycles = {0};
+	const struct layout *l = model->layout;
 
 	/* Slabs have indices of caches. */
 	assert(model->nslabs == 0);
 	model->ncaches = model->ndamaged = 0;
-	while (link != head && cycle_continues(&cycles, link)) {
-		take_cache(model,
-		    link - layout_value(model->layout, L_CACHE_LINK), true);
-		link = model_list_first(model, link);
-	}
+	take_cache_list(model, layout_value(l, L_CACHE_LIST), true);
+	take_cache_list(model, layout_value(l, L_CACHE_DESTROYED_LIST), false);
 }
 
 static struct cache *
@@ -191,7 +188,7 @@ cache_at(struct model *model, uint64_t at)
 	return NULL;
 }
 
-/* A cache that was destroyed with allocated objects is not in the list. */
+/* A cache that is being created or destroyed is in no list. */
 static struct cache *
 cache_of_store(struct model *model, uint64_t store)
 {
@@ -269,17 +266,14 @@ units_set(struct model *model, size_t unit, uint64_t bytes, uint32_t what)
 static void
 take_large(struct model *model, size_t unit, uint64_t bytes)
 {
-	struct large *large;
-
 	assert(model->unit[unit] == 0);
-	model_charge(model, sizeof(*large));
+	model_charge(model, sizeof(struct large));
 	units_set(model, unit, bytes, (uint32_t)(2 * model->nlarges + 3));
-	ARRAY_GROW(model->larges, model->nlarges, model->larges_capacity);
-	large = &model->larges[model->nlarges++];
-	*large = (struct large){
-	    .at = model->base + ((uint64_t)unit << model->unit_shift),
-	    .bytes = bytes,
-	    .size = bytes};
+	ARRAY_ADD(model->larges, model->nlarges, model->larges_capacity,
+	    (struct large){
+		.at = model->base + ((uint64_t)unit << model->unit_shift),
+		.bytes = bytes,
+		.size = bytes});
 }
 
 /* Returns the bytes of the size class that serves a size; 0: there is none. */
@@ -306,7 +300,7 @@ class_bytes(struct model *model, uint64_t size)
 /*
  * Returns the usable bytes of a sample, of which most are in its span: as many
  * as an ordinary block of this size has, see sample_usable() of the library.
- * Behind them may be what an earlier sample in the span has left.
+ * Behind them may be bytes that an earlier sample in the span has left.
  */
 static uint64_t
 usable_bytes(struct model *model, const struct sample *s, uint64_t most)
@@ -396,10 +390,8 @@ take_slab_list(struct model *model, uint64_t head)
 
 		if (take_slab(model, at, SPAN_ANY) == NULL)
 			return;
-		ARRAY_GROW(
-		    model->sourced, model->nsourced, model->sourced_capacity);
-		model->sourced[model->nsourced++] =
-		    (uint32_t)(model->nslabs - 1);
+		ARRAY_ADD(model->sourced, model->nsourced,
+		    model->sourced_capacity, (uint32_t)(model->nslabs - 1));
 		link = model_list_first(model, link);
 	}
 }
@@ -440,9 +432,7 @@ take_sourced(struct model *model)
 		    model, at + layout_value(model->layout, L_CACHE_RETIRED));
 	}
 	sorted_model = model;
-	if (model->nsourced != 0)
-		qsort(model->sourced, model->nsourced, sizeof(*model->sourced),
-		    by_span);
+	ARRAY_SORT(model->sourced, model->nsourced, by_span);
 }
 
 static bool

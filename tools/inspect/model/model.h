@@ -108,6 +108,8 @@ struct waiting_group {
 	bool malloced; /* of this library's malloc(), else of umem_alloc() */
 	uint64_t unit; /* bytes counted for each object; 0: its size */
 	uint64_t hot, cold, pending, waiting;
+	uint64_t
+	    nsubmitted; /* in pending and waiting, by the library's count */
 	uint64_t nwaiting;
 	uint64_t bytes;
 };
@@ -130,13 +132,13 @@ struct arena {
 	const char *record;
 	const char *name; /* by plain_text() */
 	uint64_t source;
-	uint64_t quantum;
 	unsigned depth; /* of indentation */
 };
 
 struct model {
 	struct target *target;
 	const struct layout *layout;
+	bool runs; /* the target is read while it runs; see usage.c */
 	/* Bytes of structures that were and may be read; see model_charge(). */
 	uint64_t charged, charge_most; /* 0: not counted */
 	struct cache *caches;
@@ -311,6 +313,22 @@ sample_is_live(const struct sample *s)
 {
 	return s->record != 0 && s->live && s->counted_now;
 }
+
+/* An estimate from samples. */
+struct sample_sum {
+	double blocks, bytes;
+};
+
+/* Sums of the samples of a stack; see umem/profile/sample_stack.h. */
+struct sample_sums {
+	const uint64_t *stack;
+	unsigned depth;
+	struct sample_sum allocated, live, lived_ms, lived_s, peak;
+};
+
+/* Calls add for each stack of samples; returns the age of the peak, in ns. */
+uint64_t model_each_stack(struct model *model,
+    void (*add)(const struct sample_sums *, void *arg), void *arg);
 
 /* Returns the number of blocks that a sample stands for, itself included. */
 double sample_weight(const struct sample *s);

@@ -1,36 +1,21 @@
 /* model_arenas.c - arenas and their segments */
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/inspect/model/model_inner.h"
-
-static unsigned
-arena_depth(struct model *model, uint64_t source)
-{
-	for (size_t i = 0; i < model->narenas; i++)
-		if (model->arenas[i].at == source)
-			return model->arenas[i].depth + 1;
-	return 0;
-}
 
 static void
 take_arena(struct model *model, uint64_t at)
 {
 	const char *r = model_record(model, at, L_ARENA_BYTES);
-	struct arena *a;
 
 	if (r == NULL)
 		return;
-	ARRAY_GROW(model->arenas, model->narenas, model->arenas_capacity);
-	a = &model->arenas[model->narenas];
-	*a = (struct arena){.at = at,
-	    .record = r,
-	    .source = model_get(model, r, L_ARENA_SOURCE),
-	    .quantum = model_get(model, r, L_ARENA_QUANTUM)};
-	a->depth = arena_depth(model, a->source);
-	assert(a->depth <= model->narenas);
-	a->name = plain_text(r + layout_value(model->layout, L_ARENA_NAME), 31);
-	model->narenas++;
+	ARRAY_ADD(model->arenas, model->narenas, model->arenas_capacity,
+	    (struct arena){.at = at,
+		.record = r,
+		.source = model_get(model, r, L_ARENA_SOURCE),
+		.name = plain_text(
+		    r + layout_value(model->layout, L_ARENA_NAME), 31)});
 }
 
 /*
@@ -39,32 +24,34 @@ take_arena(struct model *model, uint64_t at)
  */
 #define ARENAS_MAX 20000
 
+/*
+ * Adds the arenas among n that import from source, each before its own
+ * importers.  In a damaged target, an arena may be its own source.
+ */
+static void
+add_importers(struct model *model, const struct arena *arenas, size_t n,
+    uint64_t source, unsigned depth)
+{
+	for (size_t i = 0; i < n && model->narenas < n; i++) {
+		if (arenas[i].source != source)
+			continue;
+		model->arenas[model->narenas] = arenas[i];
+		model->arenas[model->narenas++].depth = depth;
+		add_importers(model, arenas, n, arenas[i].at, depth + 1);
+	}
+}
+
 /* Sorts each arena after its source and the source's earlier importers. */
 static void
 sort_arenas(struct model *model)
 {
-	struct arena *sorted = xalloc((model->narenas + 1) * sizeof(*sorted));
-	size_t n = 0;
+	struct arena *arenas = model->arenas;
+	size_t n = model->narenas;
 
-	for (size_t i = 0; i < model->narenas; i++) {
-		const struct arena *a = &model->arenas[i];
-		size_t at = n;
-
-		for (size_t j = 0; j < n && a->depth > 0; j++)
-			if (sorted[j].at == a->source) {
-				at = j + 1;
-				while (at < n && sorted[at].depth >= a->depth)
-					at++;
-			}
-		assert(at <= n);
-		memmove(
-		    sorted + at + 1, sorted + at, (n - at) * sizeof(*sorted));
-		sorted[at] = *a;
-		n++;
-	}
-	assert(n == model->narenas);
-	free(model->arenas);
-	model->arenas = sorted;
+	model->arenas = xalloc((n + 1) * sizeof(*arenas));
+	model->narenas = 0;
+	add_importers(model, arenas, n, 0, 0);
+	free(arenas);
 }
 
 void
@@ -110,11 +97,11 @@ model_segments(struct model *model, const struct arena *arena, size_t *n)
 
 		if (r == NULL)
 			break;
-		ARRAY_GROW(segments, *n, capacity);
-		segments[(*n)++] = (struct segment){.at = at,
-		    .start = model_get(model, r, L_SEGMENT_START),
-		    .size = model_get(model, r, L_SEGMENT_SIZE),
-		    .type = (unsigned)model_get(model, r, L_SEGMENT_TYPE)};
+		ARRAY_ADD(segments, *n, capacity,
+		    (struct segment){.at = at,
+			.start = model_get(model, r, L_SEGMENT_START),
+			.size = model_get(model, r, L_SEGMENT_SIZE),
+			.type = (unsigned)model_get(model, r, L_SEGMENT_TYPE)});
 		at = model_get(model, r, L_SEGMENT_ANEXT);
 	}
 	return segments;

@@ -37,7 +37,8 @@ read_group(struct model *model, const char *r, uint64_t at, size_t domain)
 	    .hot = model_get(model, r, L_DEFER_HOT),
 	    .cold = model_get(model, r, L_DEFER_COLD),
 	    .pending = model_get(model, r, L_DEFER_PENDING),
-	    .waiting = model_get(model, r, L_DEFER_WAITING)};
+	    .waiting = model_get(model, r, L_DEFER_WAITING),
+	    .nsubmitted = model_get(model, r, L_DEFER_NSUBMITTED)};
 }
 
 static void
@@ -64,8 +65,8 @@ read_domain(struct model *model, const char *r, uint64_t at)
 	model->ndomains++;
 }
 
-static void
-take_domains(struct model *model)
+void
+model_take_domains(struct model *model)
 {
 	uint64_t at = model_variable(model, L_DOMAINS);
 	struct cycle_detector cycles = {0};
@@ -173,9 +174,9 @@ round_waits(struct model *model, void *arg, uint64_t object)
 	group->bytes += bytes;
 	domain->nwaiting++;
 	domain->bytes += bytes;
-	ARRAY_GROW(model->waiting, model->nwaiting, model->waiting_capacity);
-	model->waiting[model->nwaiting++] = (struct waiting_object){
-	    .at = object, .group = (size_t)(group - model->groups)};
+	ARRAY_ADD(model->waiting, model->nwaiting, model->waiting_capacity,
+	    (struct waiting_object){
+		.at = object, .group = (size_t)(group - model->groups)});
 }
 
 static void
@@ -191,7 +192,7 @@ take_group_headers(struct model *model, struct waiting_group *group, bool count)
 void
 model_look_at_groups(struct model *model)
 {
-	take_domains(model);
+	model_take_domains(model);
 	for (size_t i = 0; i < model->ngroups; i++)
 		take_group_headers(model, &model->groups[i], false);
 }
@@ -200,7 +201,7 @@ void
 model_take_waiting(struct model *model)
 {
 	assert(model->nwaiting == 0);
-	take_domains(model);
+	model_take_domains(model);
 	for (size_t i = 0; i < model->ngroups; i++) {
 		struct waiting_group *group = &model->groups[i];
 
@@ -209,9 +210,7 @@ model_take_waiting(struct model *model)
 		model_take_list(model, group->pending, round_waits, group);
 		model_take_list(model, group->waiting, round_waits, group);
 	}
-	if (model->nwaiting != 0)
-		qsort(model->waiting, model->nwaiting, sizeof(*model->waiting),
-		    order_first_words);
+	ARRAY_SORT(model->waiting, model->nwaiting, order_first_words);
 }
 
 const struct domain *

@@ -20,6 +20,26 @@ model_variable(struct model *model, enum layout_entry entry)
 	return layout_variable(model->layout, model->target, entry);
 }
 
+/* Returns a member of the record at at, copied or not; 0: it has no memory. */
+static inline uint64_t
+model_member(struct model *model, uint64_t at, enum layout_entry member)
+{
+	uint64_t value = 0;
+
+	layout_peek(model->layout, model->target, at, member, &value);
+	return value;
+}
+
+/* Returns the word at at, copied or not; 0: it has no memory. */
+static inline uint64_t
+model_peek_word(struct model *model, uint64_t at)
+{
+	uint64_t word = 0;
+
+	target_peek(model->target, at, &word, sizeof(word));
+	return word;
+}
+
 /*
  * Counts bytes of structures that the model reads.  In a damaged target, lists
  * may have the same memory in each of their items, or items that overlap, so
@@ -28,12 +48,20 @@ model_variable(struct model *model, enum layout_entry entry)
  */
 void model_charge(struct model *model, uint64_t bytes);
 
+/* Returns the copy of memory of the target, which is made now if it runs. */
+static inline const void *
+model_at(struct model *model, uint64_t at, uint64_t bytes)
+{
+	return model->runs ? target_fetch(model->target, at, bytes)
+			   : target_at(model->target, at, bytes);
+}
+
 /* Returns the copy of a record of the target, or NULL if there is none. */
 static inline const char *
 model_record(struct model *model, uint64_t at, enum layout_entry entry)
 {
 	uint64_t bytes = layout_value(model->layout, entry);
-	const char *record = target_at(model->target, at, bytes);
+	const char *record = model_at(model, at, bytes);
 
 	if (record != NULL)
 		model_charge(model, bytes);
@@ -44,7 +72,9 @@ model_record(struct model *model, uint64_t at, enum layout_entry entry)
 static inline const uint64_t *
 model_array(struct model *model, uint64_t at, uint64_t n)
 {
-	const uint64_t *array = target_array(model->target, at, n);
+	const uint64_t *array = at % 8 != 0 || n > UINT64_MAX / 8
+				    ? NULL
+				    : model_at(model, at, 8 * n);
 
 	if (array != NULL)
 		model_charge(model, 8 * n);
@@ -60,7 +90,7 @@ model_get(struct model *model, const void *from, enum layout_entry entry)
 static inline uint64_t
 model_word(struct model *model, uint64_t at)
 {
-	const uint64_t *word = target_array(model->target, at, 1);
+	const uint64_t *word = model_array(model, at, 1);
 
 	return word ? *word : 0;
 }
@@ -71,7 +101,9 @@ uint64_t model_map_table(struct model *model, enum layout_entry which);
 /* Begins to count by model_charge(). */
 void model_charge_anew(struct model *model);
 
-/* Reads the list of caches, again if the copies are new. */
+/*
+ * Reads the lists of caches and of destroyed ones, again if the copies are new.
+ */
 void model_take_caches(struct model *model);
 
 /* Makes the model from the copies of a target. */
@@ -99,6 +131,9 @@ void model_take_list(
 
 /* Finds claimed headers of groups: see ninconsistent. */
 void model_look_at_groups(struct model *model);
+
+/* Reads the domains and groups, again if the copies are new. */
+void model_take_domains(struct model *model);
 
 /* Reads the domains, and the objects that wait. */
 void model_take_waiting(struct model *model);

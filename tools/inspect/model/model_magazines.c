@@ -70,9 +70,8 @@ round_is_free(struct model *model, void *arg, uint64_t object)
 void
 model_add_resource(struct model *model, uint64_t resource)
 {
-	ARRAY_GROW(
-	    model->resources, model->nresources, model->resources_capacity);
-	model->resources[model->nresources++] = resource;
+	ARRAY_ADD(model->resources, model->nresources,
+	    model->resources_capacity, resource);
 }
 
 /*
@@ -100,9 +99,8 @@ round_func_of(const struct cache *c)
 static void
 note_accounted(struct model *model, uint64_t at)
 {
-	ARRAY_GROW(
-	    model->accounted, model->naccounted, model->accounted_capacity);
-	model->accounted[model->naccounted++] = at;
+	ARRAY_ADD(
+	    model->accounted, model->naccounted, model->accounted_capacity, at);
 }
 
 static void
@@ -121,9 +119,8 @@ take_full_magazine(
 static void
 note_inconsistent(struct model *model, uint64_t magazine)
 {
-	ARRAY_GROW(model->inconsistent, model->ninconsistent,
-	    model->inconsistent_capacity);
-	model->inconsistent[model->ninconsistent++] = magazine;
+	ARRAY_ADD(model->inconsistent, model->ninconsistent,
+	    model->inconsistent_capacity, magazine);
 }
 
 void
@@ -308,9 +305,7 @@ model_take_freed(struct model *model)
 			block = model_word(model, block);
 		}
 	}
-	if (model->naccounted != 0)
-		qsort(model->accounted, model->naccounted, sizeof(uint64_t),
-		    order_first_words);
+	ARRAY_SORT(model->accounted, model->naccounted, order_first_words);
 }
 
 bool

@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "tools/inspect/model/audit.h"
 #include "tools/inspect/model/model_inner.h"
 
 static uint64_t
@@ -122,6 +123,63 @@ model_sample_of(const struct model *model, uint32_t index, uint64_t span)
 	return index < model->nsamples && s->record != 0 && s->span == span
 		   ? s
 		   : NULL;
+}
+
+/* Reads a sum, of which blocks is the first member. */
+static struct sample_sum
+sum_of(const struct model *model, const char *record, enum layout_entry blocks)
+{
+	const struct layout *l = model->layout;
+
+	return (struct sample_sum){
+	    (double)sample_get(model, record, blocks) /
+		(double)layout_value(l, L_SAMPLE_BLOCK_PARTS),
+	    (double)sample_get(model, record, blocks + 1)};
+}
+
+/* A stack that has changed since the peak has kept its sum of that time. */
+static void
+read_sums(struct model *model, const char *r, uint64_t npeaks,
+    struct sample_sums *sums)
+{
+	struct sample_sum freed = sum_of(model, r, L_STACK_FREED_BLOCKS);
+
+	sums->allocated = sum_of(model, r, L_STACK_ALLOCATED_BLOCKS);
+	sums->live = (struct sample_sum){sums->allocated.blocks - freed.blocks,
+	    sums->allocated.bytes - freed.bytes};
+	sums->lived_ms = sum_of(model, r, L_STACK_LIVED_MS_BLOCKS);
+	sums->lived_s = sum_of(model, r, L_STACK_LIVED_S_BLOCKS);
+	sums->peak = sample_get(model, r, L_SAMPLE_STACK_NPEAKS) == npeaks
+			 ? sum_of(model, r, L_STACK_PEAK_BLOCKS)
+			 : sums->live;
+}
+
+uint64_t
+model_each_stack(struct model *model,
+    void (*add)(const struct sample_sums *, void *arg), void *arg)
+{
+	const struct layout *l = model->layout;
+	struct target *target = model->target;
+	uint64_t npeaks = layout_variable(l, target, L_NPEAKS);
+	uint64_t n = layout_value(l, L_SAMPLE_BUCKETS);
+	const uint64_t *first =
+	    target_array(target, layout_value(l, L_STACKS), n);
+	struct cycle_detector cycles = {0};
+
+	for (uint64_t i = 0; first != NULL && i < n; i++)
+		for (uint64_t at = first[i]; cycle_continues(&cycles, at);) {
+			const char *r = target_at(
+			    target, at, layout_value(l, L_SAMPLE_STACK_BYTES));
+			struct sample_sums sums;
+
+			if (r == NULL)
+				break;
+			sums.stack = stack_at(model, at, &sums.depth);
+			read_sums(model, r, npeaks, &sums);
+			add(&sums, arg);
+			at = sample_get(model, r, L_SAMPLE_STACK_NEXT);
+		}
+	return audit_now(model) - layout_variable(l, target, L_PEAK_TIME);
 }
 
 double

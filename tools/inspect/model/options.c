@@ -24,18 +24,6 @@ option_get(const struct target_options *options, const void *record,
 	return layout_get(options->layout, record, entry);
 }
 
-/* Reads one record of a table of the target, or returns NULL. */
-static char *
-option_peek(const struct target_options *options, uint64_t at, size_t bytes)
-{
-	char *record = xalloc(bytes + 8);
-
-	if (bytes != 0 && target_peek(options->target, at, record, bytes))
-		return record;
-	free(record);
-	return NULL;
-}
-
 /* Copies a text member of a record. */
 static const char *
 text_of(const struct target_options *options, const char *record,
@@ -61,17 +49,16 @@ read_variable(struct target_options *options, struct target_option *option,
 	const struct layout *l = options->layout;
 	uint64_t each = layout_value(l, L_OPTION_TARGET_BYTES);
 	uint64_t at = layout_value(l, L_OPTION_TARGETS) + number * each;
-	char *record;
+	const char *record;
 
 	if (number == 0 || each == 0 ||
 	    number >= l->known[L_OPTION_TARGETS].bytes / each)
 		return false;
-	record = option_peek(options, at, each);
+	record = target_fetch(options->target, at, each);
 	if (record == NULL)
 		return false;
 	option->at = at + option_get(options, record, L_OPTION_TARGET_AT);
 	option->bytes = option_get(options, record, L_OPTION_TARGET_SIZE);
-	free(record);
 	/* A damaged target may give any size. */
 	if (option->bytes > OPTION_BYTES_MAX)
 		return false;
@@ -112,20 +99,14 @@ options_read(struct target *target, const struct layout *layout)
 	uint64_t at = layout_value(layout, L_OPTION_TABLE);
 	uint64_t each = layout_value(layout, L_OPTION_BYTES);
 	uint64_t n = each == 0 ? 0 : layout->known[L_OPTION_TABLE].bytes / each;
+	const char *table;
 
 	if (n > OPTIONS_MAX)
 		n = OPTIONS_MAX;
+	table = target_fetch(target, at, n * each);
 	options.option = xalloc((n + 1) * sizeof(*options.option));
-	for (uint64_t i = 0; i < n; i++) {
-		char *record = option_peek(&options, at + i * each, each);
-
-		if (record == NULL) {
-			options.n = 0;
-			break;
-		}
-		read_option(&options, record);
-		free(record);
-	}
+	for (uint64_t i = 0; table != NULL && i < n; i++)
+		read_option(&options, table + i * each);
 	return options;
 }
 
@@ -166,17 +147,16 @@ read_word_of(const struct target_options *options,
 {
 	const struct layout *l = options->layout;
 	uint64_t each = layout_value(l, L_OPTION_WORD_BYTES);
-	char *record;
+	const char *record;
 
 	if (option->words == 0 || each == 0 ||
 	    n >= layout_value(l, L_OPTION_LIST_BYTES) / each)
 		return false;
-	record = option_peek(options, option->words + n * each, each);
+	record = target_fetch(options->target, option->words + n * each, each);
 	if (record == NULL)
 		return false;
 	*name = text_of(options, record, L_OPTION_WORD_NAME);
 	*value = option_get(options, record, L_OPTION_WORD_VALUE);
-	free(record);
 	return **name != '\0';
 }
 
@@ -199,7 +179,8 @@ static const char *
 read_path(
     const struct target_options *options, const struct target_option *option)
 {
-	char *text = option_peek(options, option->at, option->bytes);
+	const char *text =
+	    target_fetch(options->target, option->at, option->bytes);
 
 	return text == NULL ? "" : plain_text(text, option->bytes);
 }

@@ -217,7 +217,7 @@ void
 roots_copy(struct model *model, unsigned parts)
 {
 	const struct layout *l = model->layout;
-	struct ranges library = roots_library_ranges(model);
+	struct ranges library = library_ranges(model);
 	struct target *target = model->target;
 	bool whole = (parts & MODEL_MEMORY) != 0;
 
@@ -253,7 +253,7 @@ roots_copy(struct model *model, unsigned parts)
 static struct ranges
 skipped_ranges(struct model *model)
 {
-	struct ranges out = roots_library_ranges(model);
+	struct ranges out = library_ranges(model);
 
 	roots_add_dead_stacks(model, &out);
 	for (size_t i = 0; i < model->nsourced; i++) {
@@ -455,9 +455,10 @@ give_handed(struct model *model, root_func *f)
 
 		f(model, &word, 1, 0, ROOT_MEMORY);
 	}
-	/* The program did not create the span of the heap. */
+	/* The program did not create the spans of the heap, or import them. */
 	for (size_t i = 0; i < model->narenas; i++) {
-		if (model->arenas[i].at == heap)
+		if (model->arenas[i].at == heap ||
+		    model->arenas[i].source == heap)
 			continue;
 		size_t n;
 		struct segment *segments =
@@ -470,16 +471,32 @@ give_handed(struct model *model, root_func *f)
 	}
 }
 
-/* Returns ranges without the heap, which is the first range. */
+/*
+ * Returns ranges without the heap, which is the first range, but with the free
+ * memory of arenas that import from the heap, such as those of memory nodes.
+ */
 static struct ranges
-without_heap(const struct model *model, const struct ranges *ranges)
+without_heap(struct model *model, const struct ranges *ranges)
 {
+	uint64_t heap = model_variable(model, L_HEAP_ARENA);
 	struct ranges out = {0};
+	size_t n;
 
 	for (size_t i = 0; i < ranges->n; i++)
 		if (ranges->range[i].start != model->base)
 			ranges_add(&out, ranges->range[i].start,
 			    ranges->range[i].end - ranges->range[i].start);
+	for (size_t i = 0; i < model->narenas; i++) {
+		struct segment *s =
+		    model_segments(model, &model->arenas[i], &n);
+
+		while (n-- > 0)
+			if (model->arenas[i].source == heap &&
+			    s[n].type == VMEM_FREE)
+				ranges_add(&out, s[n].start, s[n].size);
+		free(s);
+	}
+	ranges_sort(&out);
 	return out;
 }
 
@@ -491,7 +508,6 @@ roots_each(struct model *model, root_func *f)
 	struct ranges in_heap = without_heap(model, &skip);
 	struct target *target = model->target;
 
-	assert(in_heap.n <= skip.n);
 	give_threads(model, f, &in_heap);
 	for (size_t i = 0; i < target->nkernel_references; i++)
 		f(model, &target->kernel_references[i].word, 1, 0, ROOT_MEMORY);

@@ -32,9 +32,6 @@ void roots_copy_lacking(struct model *model, unsigned parts);
  */
 void roots_copy(struct model *model, unsigned parts);
 
-/* Copies the memory of the target's logs. */
-void roots_copy_logs(struct model *model);
-
 enum root_kind {
 	ROOT_MEMORY,
 	ROOT_INSIDE /* registers and stack of a thread inside the library */

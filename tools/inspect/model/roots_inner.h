@@ -1,36 +1,17 @@
 /*
  * roots_inner.h - declarations shared by the files of roots; see roots.c
  *
- * roots_library.c finds the memory of the library itself, roots_threads.c the
- * dead parts of stacks.
+ * roots_threads.c finds the dead parts of stacks.
  */
 #ifndef TOOLS_ROOTS_INNER_H
 #define TOOLS_ROOTS_INNER_H
 
+#include "tools/inspect/model/library.h"
+#include "tools/inspect/model/model_inner.h"
 #include "tools/inspect/model/roots.h"
 
 /* Maximum distance of the library's frames from the stack pointer. */
 #define NEAR_FRAMES (16 * KIB)
-
-struct range {
-	uint64_t start;
-	uint64_t end;
-};
-
-struct ranges {
-	struct range *range; /* sorted before use */
-	size_t n, capacity;
-};
-
-void ranges_add(struct ranges *ranges, uint64_t start, uint64_t bytes);
-
-void ranges_sort(struct ranges *ranges);
-
-/* Returns all memory of the library itself, and the heap; sorted. */
-struct ranges roots_library_ranges(struct model *model);
-
-/* Reads a word of the target, or 0. */
-uint64_t roots_number_at(struct model *model, uint64_t at);
 
 /* May a program keep pointers in mapping i? */
 bool roots_has_mapping(const struct target *target, size_t i);

@@ -180,7 +180,7 @@ list_head(struct model *model, uint64_t at)
 			return 0;
 		if (m->file)
 			return at;
-		at = roots_number_at(model, at);
+		at = model_peek_word(model, at);
 		if (at == first)
 			return 0;
 	}
@@ -392,7 +392,7 @@ add_first_dead(struct model *model, struct ranges *dead)
 {
 	struct target *target = model->target;
 	uint64_t at = layout_variable(model->layout, target, L_LIBC_STACK_END);
-	uint64_t begin = at == 0 ? 0 : roots_number_at(model, at);
+	uint64_t begin = at == 0 ? 0 : model_peek_word(model, at);
 	const struct mapping *m = target_mapping(target, begin);
 
 	if (m == NULL || target->pid == 0)

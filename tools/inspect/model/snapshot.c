@@ -3,9 +3,8 @@
  *
  * While the target is stopped, this file copies the library's variables, all
  * memory that the library obtained for its own structures, the used part of the
- * page map, each CPU's headers, and the tags of large blocks.  These copies are
- * at most a hundredth of the heap.  Then it resumes the target and lets model.c
- * read the copies.
+ * page map, and each CPU's headers.  These copies are at most a hundredth of
+ * the heap.  Then it resumes the target and lets model.c read the copies.
  *
  * The roots and the heap are read while the target is stopped if there is
  * little of them, and if the target has few threads.  Otherwise they are read
@@ -20,10 +19,12 @@
  * rounds of that magazine as possibly in use.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/inspect/base/memory.h"
+#include "tools/inspect/model/library.h"
 #include "tools/inspect/model/model_inner.h"
 #include "tools/inspect/model/roots.h"
 #include "tools/inspect/model/snapshot.h"
@@ -54,32 +55,26 @@
  */
 #define STRUCTURES_PART 32
 
+/* Copies a part of the library's memory; add: adds its ranges. */
 static void
-copy_meta_list(struct model *model, enum layout_entry list)
+copy_part(struct model *model, void (*add)(struct model *, struct ranges *))
 {
-	uint64_t at = model_variable(model, list);
-	const struct layout *l = model->layout;
-	struct target *target = model->target;
-	struct cycle_detector cycles = {0};
-	uint64_t start, bytes, next;
+	struct ranges part = {0};
 
-	while (cycle_continues(&cycles, at) &&
-	       layout_peek(l, target, at, L_RANGE_AT, &start) &&
-	       layout_peek(l, target, at, L_RANGE_BYTES, &bytes) &&
-	       layout_peek(l, target, at, L_RANGE_NEXT, &next)) {
-		target_copy(target, start, bytes, false);
-		at = next;
-	}
+	add(model, &part);
+	for (size_t i = 0; i < part.n; i++)
+		target_copy(model->target, part.range[i].start,
+		    part.range[i].end - part.range[i].start, false);
+	free(part.range);
 }
 
 static size_t
 units_used(struct model *model)
 {
 	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
-	uint64_t base = layout_value(model->layout, L_HEAP_WINDOW) +
-			layout_value(model->layout, L_WINDOW_BASE);
 
-	target_peek(model->target, base, &model->base, sizeof(model->base));
+	model->base = model_member(
+	    model, layout_value(model->layout, L_HEAP_WINDOW), L_WINDOW_BASE);
 	model->end = model_variable(model, L_COMMITTED_END);
 	if (model->end < model->base)
 		model->end = model->base;
@@ -90,81 +85,18 @@ units_used(struct model *model)
 }
 
 static void
-copy_cpus(struct model *model)
-{
-	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
-	uint64_t nused = model_cpus_used(model);
-	uint64_t at = model_variable(model, L_REGIONS);
-	struct cycle_detector cycles = {0};
-
-	while (cycle_continues(&cycles, at)) {
-		const char *region = target_at(model->target, at,
-		    layout_value(model->layout, L_REGION_BYTES));
-
-		if (region == NULL)
-			return;
-		uint64_t committed =
-		    model_get(model, region, L_REGION_COMMITTED);
-		for (uint64_t cpu = 0; cpu < nused; cpu++) {
-			const char *yes =
-			    target_at(model->target, committed + cpu, 1);
-
-			if (yes != NULL && *yes == 1)
-				target_copy(model->target,
-				    model_get(model, region, L_REGION_BLOCKS) +
-					cpu * block,
-				    block, false);
-		}
-		at = model_get(model, region, L_REGION_NEXT);
-	}
-}
-
-/*
- * Copies the ends of large blocks, where debugged blocks have their tags: see
- * audit_of_large().
- */
-static void
-copy_tags(struct model *model)
-{
-	const struct layout *l = model->layout;
-	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
-	const uint64_t *owner = target_array(
-	    model->target, model_map_table(model, L_MAP_OWNER), model->nunits);
-	uint64_t unit = layout_value(l, L_HEAP_UNIT);
-	uint64_t tag = layout_value(l, L_TAG_BYTES);
-	uint64_t page = model->target->page_bytes;
-
-	if (cache == NULL || owner == NULL ||
-	    model_get(model, cache, L_CACHE_DEBUG) == 0)
-		return;
-	for (size_t i = 0; i < model->nunits; i++) {
-		uint64_t bytes = owner[i] - owner[i] % unit;
-		uint64_t end = model->base + i * unit + bytes;
-
-		if (!(owner[i] & 1) || bytes == 0 ||
-		    bytes > model->end - model->base)
-			continue;
-		target_copy(model->target, end - page - tag, tag, false);
-		target_copy(model->target, end - tag, tag, false);
-		i += bytes / unit - 1;
-	}
-}
-
-static void
 copy_metadata(struct model *model)
 {
 	assert(target_is_still(model->target));
 	model_charge_anew(model);
 	layout_copy_variables(model->layout, model->target);
-	copy_meta_list(model, L_META_POOLS);
-	copy_meta_list(model, L_DEDICATED);
+	copy_part(model, library_add_meta);
 	model->nunits = units_used(model);
 	if (model->nunits == 0)
 		return;
 	target_copy(model->target, model_map_table(model, L_MAP_OWNER),
 	    model->nunits * 8, false);
-	copy_cpus(model);
-	copy_tags(model);
+	copy_part(model, library_add_cpus);
 }
 
 /* Does a thread have a header claimed at this moment? */
@@ -435,7 +367,7 @@ take_memory(struct model *model, unsigned parts)
 	if (reads_much(parts))
 		roots_copy(model, parts);
 	if ((parts & MODEL_LOGS) != 0)
-		roots_copy_logs(model);
+		copy_part(model, library_add_logs);
 	target_release(target);
 	if (!target->reads_lines)
 		target_end_copy(target);

@@ -30,54 +30,27 @@
 static uint64_t
 account_of(const struct reading *r, enum layout_entry member)
 {
-	return member_at(r, value_of(r, L_ACCOUNT), member);
+	return member_of(r, L_ACCOUNT, member);
 }
 
-void
-usage_range_add(struct reading *r, uint64_t at, uint64_t bytes)
+/* Returns the bytes of so many units of the heap, a variable. */
+static uint64_t
+units_of(const struct reading *r, enum layout_entry variable)
 {
-	struct usage *u = r->usage;
-
-	if (at == 0 || bytes == 0)
-		return;
-	ARRAY_GROW(u->ranges, u->nranges, u->ranges_capacity);
-	u->ranges[u->nranges++] = (struct usage_range){at, bytes};
+	return model_variable(r->model, variable) *
+	       layout_value(r->model->layout, L_HEAP_UNIT);
 }
 
-/* Finds the heap, the metadata and the tables by units of the heap. */
 static void
 ranges_read(struct reading *r)
 {
-	static const enum layout_entry lists[] = {L_META_POOLS, L_DEDICATED};
-	uint64_t base = member_at(r, value_of(r, L_HEAP_WINDOW), L_WINDOW_BASE);
-	uint64_t bytes = usage_less(variable_of(r, L_COMMITTED_END), base);
-	uint64_t nunits = bytes / value_of(r, L_HEAP_UNIT);
+	struct ranges *ranges = &r->usage->ranges;
 
-	usage_range_add(r, base, bytes);
-	usage_range_add(r, model_map_table(r->model, L_MAP_OWNER), nunits * 8);
-	usage_range_add(r, model_map_table(r->model, L_MAP_ENTRY), nunits * 8);
-	usage_range_add(r, variable_of(r, L_STATES), nunits);
-	for (size_t i = 0; i < array_size(lists); i++) {
-		uint64_t at = variable_of(r, lists[i]);
-		struct cycle_detector cycles = {0};
-
-		for (; cycle_continues(&cycles, at);
-		     at = member_at(r, at, L_RANGE_NEXT))
-			usage_range_add(r, member_at(r, at, L_RANGE_AT),
-			    member_at(r, at, L_RANGE_BYTES));
-	}
-}
-
-/* Adds the logs of UMEM_LOGGING. */
-static void
-logs_read(struct reading *r)
-{
-	uint64_t at = value_of(r, L_LOGS);
-	uint64_t end = at + r->model->layout->known[L_LOGS].bytes;
-
-	for (; at < end; at += value_of(r, L_LOG_BYTES))
-		usage_range_add(r, member_at(r, at, L_LOG_BASE),
-		    member_at(r, at, L_LOG_SIZE));
+	library_add_heap(
+	    r->model, model_variable(r->model, L_COMMITTED_END), ranges);
+	library_add_meta(r->model, ranges);
+	library_add_cpus(r->model, ranges);
+	library_add_logs(r->model, ranges);
 }
 
 /* Sums the caches, and counts live samples. */
@@ -89,14 +62,15 @@ caches_sum(struct reading *r)
 	for (size_t i = 0; i < u->ncaches; i++) {
 		const struct usage_cache *c = &u->caches[i];
 
-		u->in_use += c->nlive * c->in_heap;
-		u->cpus += c->ncpu * c->in_heap;
-		u->depots += c->ndepot * c->in_heap;
-		u->waiting += c->nwaiting * c->in_heap;
+		u->s.live_bytes += c->nlive * c->in_heap;
+		u->s.cpu_bytes += c->ncpu * c->in_heap;
+		u->s.depot_bytes += c->ndepot * c->in_heap;
+		u->s.waiting_bytes += c->nwaiting * c->in_heap;
+		u->s.nfailures += c->nfailed;
 	}
-	u->slabs = usage_less(r->slab_bytes, account_of(r, L_ACCOUNT_PURGED) +
-						 u->in_use + u->cpus +
-						 u->depots + u->waiting);
+	u->s.slab_bytes = usage_less(r->slab_bytes,
+	    account_of(r, L_ACCOUNT_PURGED) + u->s.live_bytes + u->s.cpu_bytes +
+		u->s.depot_bytes + u->s.waiting_bytes);
 	for (size_t i = 0; i < r->model->nsamples; i++)
 		u->nsamples += r->model->samples[i].record != 0 &&
 			       r->model->samples[i].live;
@@ -106,21 +80,27 @@ caches_sum(struct reading *r)
 static void
 blocks_sum(struct reading *r)
 {
+	uint64_t parts = layout_value(r->model->layout, L_SAMPLE_BLOCK_PARTS);
 	struct usage *u = r->usage;
 
-	u->large = usage_less(account_of(r, L_ACCOUNT_LARGE),
+	u->s.large_bytes = usage_less(account_of(r, L_ACCOUNT_LARGE),
 	    account_of(r, L_ACCOUNT_SAMPLE_SPANS));
 	u->nlarge_failed = account_of(r, L_ACCOUNT_NLARGE_FAILED);
-	u->nwrong_sizes = account_of(r, L_ACCOUNT_NWRONG_SIZES);
-	u->arenas = account_of(r, L_ACCOUNT_PROGRAM);
-	u->in_use += u->large + u->arenas;
-	u->samples = account_of(r, L_ACCOUNT_SAMPLE_PAGES) +
-		     account_of(r, L_ACCOUNT_SAMPLE_GUARDED) +
-		     account_of(r, L_ACCOUNT_SAMPLE_WARM);
-	u->dirty = variable_of(r, L_NDIRTY) * value_of(r, L_HEAP_UNIT);
-	u->own = variable_of(r, L_MAPPED_BYTES) +
-		 account_of(r, L_ACCOUNT_DONATED) +
-		 account_of(r, L_ACCOUNT_TABLES);
+	u->s.nfailures += u->nlarge_failed;
+	u->s.nwrong_sizes = account_of(r, L_ACCOUNT_NWRONG_SIZES);
+	u->s.allocated_bytes = account_of(r, L_ACCOUNT_ALLOCATED);
+	u->s.freed_bytes = account_of(r, L_ACCOUNT_FREED);
+	u->s.nallocated = account_of(r, L_ACCOUNT_NALLOCATED) / parts;
+	u->s.nfreed = account_of(r, L_ACCOUNT_NFREED) / parts;
+	u->s.arena_bytes = account_of(r, L_ACCOUNT_PROGRAM);
+	u->s.live_bytes += u->s.large_bytes + u->s.arena_bytes;
+	u->s.sampled_bytes = account_of(r, L_ACCOUNT_SAMPLE_PAGES) +
+			     account_of(r, L_ACCOUNT_SAMPLE_GUARDED) +
+			     account_of(r, L_ACCOUNT_SAMPLE_WARM);
+	u->s.dirty_bytes = units_of(r, L_NDIRTY);
+	u->s.own_bytes = model_variable(r->model, L_MAPPED_BYTES) +
+			 account_of(r, L_ACCOUNT_DONATED) +
+			 account_of(r, L_ACCOUNT_TABLES);
 }
 
 /* As account_samples_absent() of the library. */
@@ -156,26 +136,23 @@ static uint64_t
 rss_read(const struct target *target)
 {
 	uint64_t kib = 0;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", target->reader);
-	file_number(path, "Rss", &kib);
+	file_number(proc_path(target->reader, "smaps_rollup"), "Rss", &kib);
 	return kib * KIB;
 }
 
 /*
- * Adds the bytes of the pages of a range that are in memory.  The kernel holds
- * the lock of the mappings for 2 MiB of addresses at a time, so the process
- * keeps running.  Returns false if the kernel does not show the pages.
+ * The kernel holds the lock of the mappings for 2 MiB of addresses at a time,
+ * so the process keeps running.
  */
-static bool
-pages_count(struct target *target, struct usage_range range, uint64_t *bytes)
+bool
+usage_pages(struct target *target, struct range range, uint64_t *bytes)
 {
 	static uint64_t words[8192];
-	uint64_t each = target->page_bytes, page = range.at / each, n;
-	uint64_t end = (range.at + range.bytes + each - 1) / each;
+	uint64_t each = target->page_bytes, page = range.start / each, n;
+	uint64_t end = (range.end + each - 1) / each;
 
-	target_scan(target, range.bytes);
+	target_scan(target, range.end - range.start);
 	for (; page < end; page += n) {
 		n = end - page < array_size(words) ? end - page
 						   : array_size(words);
@@ -198,8 +175,8 @@ pages_add(struct reading *r)
 	if (!target->live)
 		return;
 	u->rss = rss_read(target);
-	for (size_t i = 0; i < u->nranges; i++)
-		if (!pages_count(target, u->ranges[i], &ours) && i == 0)
+	for (size_t i = 0; i < u->ranges.n; i++)
+		if (!usage_pages(target, u->ranges.range[i], &ours) && i == 0)
 			return;
 	u->has_pages = true;
 	if (ours > u->rss)
@@ -209,22 +186,34 @@ pages_add(struct reading *r)
 	u->surplus = usage_less(ours, usage_sum(u));
 }
 
+/* Returns the free bytes in the arenas of nodes, as heap_used() does. */
+static uint64_t
+nodes_free(const struct reading *r)
+{
+	uint64_t at = layout_value(r->model->layout, L_NODE_ARENA), sum = 0;
+	uint64_t end = at + r->model->layout->known[L_NODE_ARENA].bytes, node;
+
+	for (; at < end && (node = model_peek_word(r->model, at)) != 0; at += 8)
+		sum += usage_less(model_member(r->model, node, L_ARENA_TOTAL),
+		    model_member(r->model, node, L_ARENA_INUSE));
+	return sum;
+}
+
 /* Reads the limits, and the memory that counts as heap_held() does. */
 static void
 limits_read(struct reading *r)
 {
-	uint64_t at = value_of(r, L_HEAP_LIMITS);
-	uint64_t arena = variable_of(r, L_HEAP_ARENA);
+	uint64_t arena = model_variable(r->model, L_HEAP_ARENA);
 	struct usage *u = r->usage;
 
-	u->soft.limit = member_at(r, at, L_LIMITS_SOFT);
-	u->soft.nreached = member_at(r, at, L_LIMITS_NSOFT);
-	u->hard.limit = member_at(r, at, L_LIMITS_HARD);
-	u->hard.nreached = member_at(r, at, L_LIMITS_NHARD);
-	u->held = usage_less(member_at(r, arena, L_ARENA_INUSE),
-		      variable_of(r, L_NFOREIGN) * value_of(r, L_HEAP_UNIT) +
-			  samples_absent(r)) +
-		  u->dirty;
+	u->s.soft_limit_bytes = member_of(r, L_HEAP_LIMITS, L_LIMITS_SOFT);
+	u->s.nsoft_limit = member_of(r, L_HEAP_LIMITS, L_LIMITS_NSOFT);
+	u->s.hard_limit_bytes = member_of(r, L_HEAP_LIMITS, L_LIMITS_HARD);
+	u->s.nhard_limit = member_of(r, L_HEAP_LIMITS, L_LIMITS_NHARD);
+	u->s.limited_bytes =
+	    usage_less(model_member(r->model, arena, L_ARENA_INUSE),
+		units_of(r, L_NFOREIGN) + samples_absent(r) + nodes_free(r)) +
+	    u->s.dirty_bytes;
 }
 
 static void
@@ -234,19 +223,20 @@ usage_read_once(struct reading *r)
 
 	*u = (struct usage){.time = seconds_now()};
 	ranges_read(r);
-	logs_read(r);
 	usage_caches_read(r);
 	caches_sum(r);
 	blocks_sum(r);
 	limits_read(r);
-	u->heap = usage_less(u->held, absent_bytes(r));
+	u->s.heap_bytes = usage_less(u->s.limited_bytes, absent_bytes(r));
+	u->s.mapped_bytes = u->s.heap_bytes + u->s.own_bytes;
+	u->s.cached_bytes = usage_cached(u);
 }
 
 /* Is the sum of the layers within 1 % of the heap and the structures? */
 static bool
 usage_adds_up(const struct usage *u)
 {
-	uint64_t sum = usage_sum(u), all = u->heap + u->own;
+	uint64_t sum = usage_sum(u), all = u->s.mapped_bytes;
 
 	return usage_less(sum, all) + usage_less(all, sum) <= all / 100;
 }
@@ -254,26 +244,27 @@ usage_adds_up(const struct usage *u)
 void
 usage_read(struct model *model, struct usage *usage)
 {
+	struct reading r = {.model = model, .usage = usage};
+	unsigned ntries = 0;
+
 	if (model->target->live)
 		target_scan_anew(model->target);
-	for (unsigned i = 0; i < USAGE_TRIES; i++) {
-		struct reading r = {.model = model, .usage = usage};
-
-		if (i != 0)
+	model->runs = model->target->live && model->unit == NULL;
+	do {
+		if (ntries++ != 0)
 			usage_free(usage);
+		r = (struct reading){.model = model, .usage = usage};
 		usage_read_once(&r);
-		if (i + 1 == USAGE_TRIES || usage_adds_up(usage) ||
-		    target_is_still(model->target)) {
-			pages_add(&r);
-			break;
-		}
-	}
+		if (model->runs)
+			target_forget(model->target);
+	} while (ntries < USAGE_TRIES && !usage_adds_up(usage) && model->runs);
+	pages_add(&r);
 }
 
 void
 usage_free(struct usage *usage)
 {
 	free(usage->caches);
-	free(usage->ranges);
+	free(usage->ranges.range);
 	*usage = (struct usage){0};
 }

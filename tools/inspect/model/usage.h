@@ -2,7 +2,8 @@
 #ifndef TOOLS_USAGE_H
 #define TOOLS_USAGE_H
 
-#include "tools/inspect/model/model.h"
+#include "tools/inspect/model/library.h"
+#include "umem/umem.h"
 
 /* Figures of one cache. */
 struct usage_cache {
@@ -27,72 +28,54 @@ struct usage_cache {
 	uint32_t ncontended; /* contended acquisitions of locks */
 };
 
-/* A limit of the heap's memory. */
-struct usage_limit {
-	uint64_t limit;    /* bytes; 0: none */
-	uint64_t nreached; /* how often it was reached */
-};
-
-/* Memory of the library, by addresses. */
-struct usage_range {
-	uint64_t at, bytes;
-};
-
 /*
  * The identity, in bytes; the layers are those of umem/stats/stats.c:
- *	sum = in_use + cpus + depots + slabs + waiting + dirty + samples + own
+ *	sum = live + cpu + depot + slab + waiting + dirty + sampled + own
  *	rss = sum + surplus + others - untouched
  * Without pages (a core), rss and the members below it are 0.
  */
 struct usage {
-	double time;        /* seconds_now() */
-	uint64_t heap;      /* the layers without own, by counts of the heap */
-	uint64_t in_use;    /* blocks and objects that the program holds; ... */
-	uint64_t large;     /* ... of it in large blocks, ... */
-	uint64_t arenas;    /* ... and in arenas that take memory of the heap */
-	uint64_t cpus;      /* free, in the magazines of CPUs, ... */
-	uint64_t depots;    /* ... in depots, ... */
-	uint64_t slabs;     /* ... in slabs */
-	uint64_t waiting;   /* for a grace period */
-	uint64_t dirty;     /* free pages not returned to the kernel */
-	uint64_t samples;   /* pages of sampled blocks */
-	uint64_t own;       /* the library's structures */
-	bool has_pages;     /* the following are known */
-	uint64_t rss;       /* the resident set */
-	uint64_t others;    /* not of this library */
-	uint64_t untouched; /* parts of the layers that have no memory */
-	uint64_t surplus;   /* memory of the library in no layer */
-	uint64_t nsamples;  /* live ones */
+	double time;            /* seconds_now() */
+	struct umem_stats s;    /* those that are metrics; the others are 0 */
+	bool has_pages;         /* the following are known */
+	uint64_t rss;           /* the resident set */
+	uint64_t others;        /* not of this library */
+	uint64_t untouched;     /* parts of the layers that have no memory */
+	uint64_t surplus;       /* memory of the library in no layer */
+	uint64_t nsamples;      /* live ones */
 	uint64_t nlarge_failed; /* requests for large blocks */
-	uint64_t nwrong_sizes;  /* frees with a size that does not fit */
-	uint64_t held;          /* bytes that count towards the hard limit */
-	struct usage_limit soft, hard;
 	struct usage_cache *caches;
 	size_t ncaches, caches_capacity;
-	struct usage_range *ranges;
-	size_t nranges, ranges_capacity;
+	struct ranges ranges; /* memory of the library, the heap first */
 };
 
 /*
- * Reads the figures of a process that runs, or of a copy or a core.  The
- * samples of the model, if it has any, serve for nsamples.
+ * Reads the figures of a process that runs, if the model is that of no
+ * snapshot, or else of a copy or a core.  The samples of the model, if it has
+ * any, serve for nsamples.  A process that runs has no copies afterwards.
  */
 void usage_read(struct model *model, struct usage *usage);
 void usage_free(struct usage *usage);
+
+/*
+ * Adds the bytes of the pages of a range that are in memory.  Returns false if
+ * the kernel does not show the pages.
+ */
+bool usage_pages(struct target *target, struct range range, uint64_t *bytes);
 
 /* Returns the bytes in free blocks, wherever they are cached. */
 static inline uint64_t
 usage_cached(const struct usage *u)
 {
-	return u->cpus + u->depots + u->slabs;
+	return u->s.cpu_bytes + u->s.depot_bytes + u->s.slab_bytes;
 }
 
 /* Returns the sum of the layers that are memory of the library. */
 static inline uint64_t
 usage_sum(const struct usage *u)
 {
-	return u->in_use + usage_cached(u) + u->waiting + u->dirty +
-	       u->samples + u->own;
+	return u->s.live_bytes + usage_cached(u) + u->s.waiting_bytes +
+	       u->s.dirty_bytes + u->s.sampled_bytes + u->s.own_bytes;
 }
 
 static inline uint64_t

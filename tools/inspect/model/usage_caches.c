@@ -6,7 +6,6 @@
  * bounded before it is used, as in umem/stats/stats.c.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/inspect/model/usage_inner.h"
 
@@ -16,202 +15,121 @@
 /* Above the entries of any quarantine. */
 #define QUARANTINE_MAX ((uint64_t)1 << 16)
 
-/* Above the number of caches, domains and layers of any program. */
-#define LISTED_MAX 1000000
-
+/* Returns the parts of a CPU's header, or false if there are none. */
 static bool
-usage_peek(const struct reading *r, uint64_t at, void *to, size_t bytes)
+header_read(struct model *model, uint64_t hot_at, uint64_t cold_at,
+    uint64_t cpu, const char **hot, const char **cold)
 {
-	return at != 0 && target_peek(r->model->target, at, to, bytes);
-}
+	uint64_t offset = cpu * layout_value(model->layout, L_CPU_BLOCK);
 
-/* Returns a copy of a record, which the caller frees, or NULL. */
-static char *
-record_read(const struct reading *r, uint64_t at, enum layout_entry bytes)
-{
-	char *record = xalloc(value_of(r, bytes) + 8);
-
-	if (usage_peek(r, at, record, value_of(r, bytes)))
-		return record;
-	free(record);
-	return NULL;
-}
-
-/* Reads the block of one CPU in one region; at: 0 if it has no memory. */
-static void
-block_read(struct reading *r, uint64_t at)
-{
-	uint64_t bytes = value_of(r, L_CPU_BLOCK);
-	char *block = xalloc(bytes + 8);
-	size_t n = r->nblocks;
-
-	if (!usage_peek(r, at, block, bytes)) {
-		free(block);
-		block = NULL;
-	}
-	ARRAY_GROW(r->blocks, n, r->blocks_capacity);
-	ARRAY_GROW(r->block_at, n, r->at_capacity);
-	r->blocks[n] = block;
-	r->nblocks++;
-}
-
-/* Reads the blocks of all CPUs: r->ncpus in a row for each region. */
-static void
-blocks_read(struct reading *r)
-{
-	uint64_t at = variable_of(r, L_REGIONS);
-	uint64_t ncpus = r->ncpus, block = value_of(r, L_CPU_BLOCK);
-	struct cycle_detector cycles = {0};
-	char *committed = xalloc(ncpus + 1);
-
-	while (cycle_continues(&cycles, at)) {
-		char *region = record_read(r, at, L_REGION_BYTES);
-		uint64_t first;
-
-		if (region == NULL)
-			break;
-		first = usage_get(r, region, L_REGION_BLOCKS);
-		if (!usage_peek(r, usage_get(r, region, L_REGION_COMMITTED),
-			committed, ncpus))
-			memset(committed, 0, ncpus);
-		for (uint64_t cpu = 0; cpu < ncpus; cpu++) {
-			bool has = committed[cpu] == 1;
-
-			block_read(r, has ? first + cpu * block : 0);
-			r->block_at[r->nblocks - 1] = first + cpu * block;
-			if (has)
-				usage_range_add(r, first + cpu * block, block);
-		}
-		at = usage_get(r, region, L_REGION_NEXT);
-		free(region);
-	}
-	free(committed);
-}
-
-/* Returns our copy of the part of a CPU's header, or NULL. */
-static const char *
-header_part(const struct reading *r, uint64_t part_at, uint64_t cpu,
-    enum layout_entry bytes)
-{
-	uint64_t block = value_of(r, L_CPU_BLOCK);
-
-	for (size_t i = 0; i < r->nblocks; i += r->ncpus) {
-		uint64_t offset = part_at - r->block_at[i];
-
-		if (offset < block && value_of(r, bytes) <= block - offset)
-			return r->blocks[i + cpu] != NULL
-				   ? r->blocks[i + cpu] + offset
-				   : NULL;
-	}
-	return NULL;
+	*hot = model_record(model, hot_at + offset, L_HOT_BYTES);
+	*cold = model_record(model, cold_at + offset, L_COLD_BYTES);
+	return *hot != NULL && *cold != NULL;
 }
 
 /* Returns the rounds in the two magazines of a CPU's header. */
 static uint64_t
-header_rounds(const struct reading *r, const char *hot, const char *cold)
+header_rounds(struct model *model, const char *hot, const char *cold)
 {
-	uint64_t loaded = usage_get(r, cold, L_COLD_LOADED);
-	uint64_t top = usage_get(r, hot, L_HOT_TOP);
-	uint64_t previous = usage_get(r, cold, L_COLD_NPREVIOUS), n = 0;
+	uint64_t loaded = model_get(model, cold, L_COLD_LOADED);
+	uint64_t top = model_get(model, hot, L_HOT_TOP);
+	uint64_t previous = model_get(model, cold, L_COLD_NPREVIOUS), n = 0;
 
 	if (loaded != 0)
-		n = (top - loaded - value_of(r, L_MAGAZINE_ROUND)) / 8;
+		n = (top - loaded -
+			layout_value(model->layout, L_MAGAZINE_ROUND)) /
+		    8;
 	return (n < ROUNDS_MAX ? n : 0) +
 	       (previous < ROUNDS_MAX ? previous : 0);
 }
 
 /* Adds the blocks of a cache that one CPU has. */
 static void
-header_add(
-    struct reading *r, struct usage_cache *c, const char *record, uint64_t cpu)
+header_add(struct model *model, struct usage_cache *c, const char *record,
+    uint64_t cpu)
 {
-	const char *hot =
-	    header_part(r, usage_get(r, record, L_CACHE_HOT), cpu, L_HOT_BYTES);
-	const char *cold = header_part(
-	    r, usage_get(r, record, L_CACHE_COLD), cpu, L_COLD_BYTES);
+	const char *hot, *cold;
 
-	if (hot == NULL || cold == NULL)
+	if (!header_read(model, model_get(model, record, L_CACHE_HOT),
+		model_get(model, record, L_CACHE_COLD), cpu, &hot, &cold))
 		return;
-	c->ncpu += header_rounds(r, hot, cold);
-	c->nloads += (uint32_t)usage_get(r, cold, L_COLD_NLOADS);
-	c->nrefills += (uint32_t)usage_get(r, cold, L_COLD_NREFILLS);
-	c->nreceived += (uint32_t)usage_get(r, cold, L_COLD_NRECEIVED);
+	c->ncpu += header_rounds(model, hot, cold);
+	c->nloads += (uint32_t)model_get(model, cold, L_COLD_NLOADS);
+	c->nrefills += (uint32_t)model_get(model, cold, L_COLD_NREFILLS);
+	c->nreceived += (uint32_t)model_get(model, cold, L_COLD_NRECEIVED);
 }
 
-/* Returns the rounds in n full magazines of a shard. */
+/*
+ * Returns the rounds in n full magazines of a shard.  There may be too many to
+ * copy each one.
+ */
 static uint64_t
-shard_rounds(const struct reading *r, uint64_t at, uint64_t n)
+shard_rounds(struct model *model, uint64_t at, uint64_t n)
 {
 	struct cycle_detector cycles = {0};
 	uint64_t rounds = 0;
 
-	while (n-- > 0 && cycle_continues(&cycles, at)) {
-		char *mag = record_read(r, at, L_MAGAZINE_BYTES);
+	for (; n-- > 0 && cycle_continues(&cycles, at);
+	     at = model_member(model, at, L_MAGAZINE_NEXT)) {
+		uint64_t nrounds = model_member(model, at, L_MAGAZINE_NROUNDS);
 
-		if (mag == NULL)
-			break;
-		if (usage_get(r, mag, L_MAGAZINE_NROUNDS) < ROUNDS_MAX)
-			rounds += usage_get(r, mag, L_MAGAZINE_NROUNDS);
-		at = usage_get(r, mag, L_MAGAZINE_NEXT);
-		free(mag);
+		rounds += nrounds < ROUNDS_MAX ? nrounds : 0;
 	}
 	return rounds;
 }
 
 static void
-depots_add(struct reading *r, struct usage_cache *c, const char *record)
+depots_add(struct model *model, struct usage_cache *c, const char *record)
 {
-	uint64_t at = usage_get(r, record, L_CACHE_MORE_SHARDS);
-	uint64_t n = usage_get(r, record, L_CACHE_SHARDS);
+	uint64_t at = model_get(model, record, L_CACHE_MORE_SHARDS);
+	uint64_t n = model_get(model, record, L_CACHE_SHARDS);
 
-	c->ndepot += shard_rounds(r, usage_get(r, record, L_CACHE_DEPOT_FULL),
-	    usage_get(r, record, L_CACHE_DEPOT_NFULL));
+	c->ndepot +=
+	    shard_rounds(model, model_get(model, record, L_CACHE_DEPOT_FULL),
+		model_get(model, record, L_CACHE_DEPOT_NFULL));
 	for (uint64_t i = 1; at != 0 && i < n && i < CPUS_MAX; i++) {
-		char *shard = record_read(r, at, L_DEPOT_BYTES);
+		const char *shard = model_record(model, at, L_DEPOT_BYTES);
 
 		if (shard == NULL)
 			return;
-		c->ndepot += shard_rounds(r, usage_get(r, shard, L_DEPOT_FULL),
-		    usage_get(r, shard, L_DEPOT_NFULL));
+		c->ndepot +=
+		    shard_rounds(model, model_get(model, shard, L_DEPOT_FULL),
+			model_get(model, shard, L_DEPOT_NFULL));
 		c->ncontended +=
-		    (uint32_t)usage_get(r, shard, L_DEPOT_NCONTENDED);
-		at += value_of(r, L_DEPOT_BYTES);
-		free(shard);
+		    (uint32_t)model_get(model, shard, L_DEPOT_NCONTENDED);
+		at += layout_value(model->layout, L_DEPOT_BYTES);
 	}
 }
 
 /* Adds the entries of the quarantine of a debugged cache. */
 static void
-quarantine_add(struct reading *r, struct usage_cache *c, const char *record)
+quarantine_add(struct model *model, struct usage_cache *c, const char *record)
 {
-	uint64_t at = usage_get(r, record, L_CACHE_QUARANTINE);
-	uint64_t n = usage_get(r, record, L_CACHE_QUARANTINE_SLOTS);
-	uint64_t *slot;
+	uint64_t at = model_get(model, record, L_CACHE_QUARANTINE);
+	uint64_t n = model_get(model, record, L_CACHE_QUARANTINE_SLOTS);
+	const uint64_t *slot =
+	    n > QUARANTINE_MAX ? NULL : model_array(model, at, n);
 
-	if (at == 0 || n == 0 || n > QUARANTINE_MAX)
-		return;
-	slot = xalloc(8 * n);
-	if (usage_peek(r, at, slot, 8 * n))
-		for (uint64_t i = 0; i < n; i++)
-			c->ndepot += slot[i] != 0;
-	free(slot);
+	for (uint64_t i = 0; slot != NULL && i < n; i++)
+		c->ndepot += slot[i] != 0;
 }
 
 /* Sets the bytes of a cache's slabs, and adds those that are in the heap. */
 static void
-slabs_add(struct reading *r, struct usage_cache *c, const char *record)
+slabs_add(struct reading *r, struct usage_cache *c, const struct cache *of)
 {
-	uint64_t each = usage_get(r, record, L_CACHE_SLAB_BYTES), memory = each;
-	uint64_t colour = usage_get(r, record, L_CACHE_COLOUR_MAX);
+	uint64_t each = of->slab_bytes, memory = each;
+	uint64_t colour = model_get(r->model, of->record, L_CACHE_COLOUR_MAX);
 	uint64_t page = r->model->target->page_bytes;
-	bool has_guards = usage_get(r, record, L_CACHE_HAS_GUARDS) != 0;
+	bool has_guards =
+	    model_get(r->model, of->record, L_CACHE_HAS_GUARDS) != 0;
 
-	if (usage_get(r, record, L_CACHE_IMPORT) != 0)
+	if (of->import != 0)
 		return;
 	c->memory = c->nslabs * each;
-	if (usage_get(r, record, L_CACHE_SOURCE) != 0)
+	if (of->source != 0)
 		return;
-	if (usage_get(r, record, L_CACHE_IS_UNBACKED) != 0)
+	if (model_get(r->model, of->record, L_CACHE_IS_UNBACKED) != 0)
 		memory = 0;
 	else if (has_guards)
 		memory = usage_less(each, page + colour / page * page);
@@ -226,17 +144,18 @@ slabs_add(struct reading *r, struct usage_cache *c, const char *record)
 
 /* Counts the free chunks of a cache that are not in its slabs. */
 static void
-cached_add(struct reading *r, struct usage_cache *c, const char *record)
+cached_add(struct reading *r, struct usage_cache *c, const struct cache *of)
 {
+	struct model *model = r->model;
 	uint64_t nused = c->nlive;
 
-	c->ndepot = usage_get(r, record, L_CACHE_RESERVE_READY);
-	if (!c->is_ended && usage_get(r, record, L_CACHE_HAS_MAGAZINES) != 0) {
+	c->ndepot = of->nready;
+	if (of->has_magazines) {
 		for (uint64_t cpu = 0; cpu < r->ncpus; cpu++)
-			header_add(r, c, record, cpu);
-		depots_add(r, c, record);
-	} else if (!c->is_ended) {
-		quarantine_add(r, c, record);
+			header_add(model, c, of->record, cpu);
+		depots_add(model, c, of->record);
+	} else if (of->listed) {
+		quarantine_add(model, c, of->record);
 	}
 	if (c->ncpu > nused)
 		c->ncpu = nused;
@@ -245,79 +164,51 @@ cached_add(struct reading *r, struct usage_cache *c, const char *record)
 	c->nlive = nused - c->ncpu - c->ndepot;
 }
 
-/* Reads a cache from its record. */
 static void
-cache_add(struct reading *r, uint64_t at, const char *record, bool is_ended)
+cache_add(struct reading *r, const struct cache *of)
 {
+	struct model *model = r->model;
 	struct usage *u = r->usage;
 	struct usage_cache *c;
 
 	ARRAY_GROW(u->caches, u->ncaches, u->caches_capacity);
 	c = &u->caches[u->ncaches++];
-	*c = (struct usage_cache){.at = at,
-	    .is_class = usage_get(r, record, L_CACHE_CLASS) != 0,
-	    .is_ended = is_ended,
-	    .chunk = usage_get(r, record, L_CACHE_CHUNK),
-	    .bufsize = usage_get(r, record, L_CACHE_BUFSIZE),
-	    .nslabs = usage_get(r, record, L_CACHE_NSLABS),
-	    .nlive = usage_get(r, record, L_CACHE_NUSED),
-	    .nfailed = usage_get(r, record, L_CACHE_NFAILED),
+	*c = (struct usage_cache){.at = of->at,
+	    .is_class = of->class != 0,
+	    .is_ended = !of->listed,
+	    .chunk = of->chunk,
+	    .bufsize = of->bufsize,
+	    .nslabs = model_get(model, of->record, L_CACHE_NSLABS),
+	    .nlive = model_get(model, of->record, L_CACHE_NUSED),
+	    .nfailed = of->nfailed,
 	    .ncontended =
-		(uint32_t)(usage_get(r, record, L_CACHE_NCONTENDED) +
-			   usage_get(r, record, L_CACHE_SLAB_NCONTENDED))};
-	snprintf(c->name, sizeof(c->name), "%s",
-	    plain_text(record + value_of(r, L_CACHE_NAME), 31));
-	c->nchunks = c->nslabs * usage_get(r, record, L_CACHE_NCHUNKS);
+		(uint32_t)(model_get(model, of->record, L_CACHE_NCONTENDED) +
+			   model_get(
+			       model, of->record, L_CACHE_SLAB_NCONTENDED))};
+	snprintf(c->name, sizeof(c->name), "%s", of->name);
+	c->nchunks = c->nslabs * of->nchunks;
 	/* An import cache has no slabs, so its resources count as none. */
 	if (c->nlive > c->nchunks)
 		c->nlive = c->nchunks;
-	cached_add(r, c, record);
-	slabs_add(r, c, record);
+	cached_add(r, c, of);
+	slabs_add(r, c, of);
 }
 
+/* Moves the objects of a group from the program to those that wait. */
 static void
-cache_list_read(struct reading *r, uint64_t head, bool is_ended)
+group_add(struct reading *r, const struct waiting_group *group)
 {
-	struct cycle_detector cycles = {0};
-	uint64_t link = member_at(r, head, L_LIST_NEXT);
+	uint64_t n = group->nsubmitted;
+	const char *hot, *cold;
 
-	while (link != head && cycle_continues(&cycles, link) &&
-	       r->usage->ncaches < LISTED_MAX) {
-		uint64_t at = link - value_of(r, L_CACHE_LINK);
-		char *record = record_read(r, at, L_CACHE_BYTES);
-
-		if (record == NULL)
-			return;
-		cache_add(r, at, record, is_ended);
-		link = layout_number(record + value_of(r, L_CACHE_LINK) +
-					 value_of(r, L_LIST_NEXT),
-		    sizeof(link));
-		free(record);
-	}
-}
-
-/* Moves the objects of a layer from the program to those that wait. */
-static void
-layer_add(struct reading *r, const char *layer)
-{
-	uint64_t cache = usage_get(r, layer, L_DEFER_CACHE);
-	uint64_t n = usage_get(r, layer, L_DEFER_NSUBMITTED);
-
-	if (usage_get(r, layer, L_DEFER_KIND) != value_of(r, L_DEFER_OBJECT))
-		return;
-	for (uint64_t cpu = 0; cpu < r->ncpus; cpu++) {
-		const char *hot = header_part(
-		    r, usage_get(r, layer, L_DEFER_HOT), cpu, L_HOT_BYTES);
-		const char *cold = header_part(
-		    r, usage_get(r, layer, L_DEFER_COLD), cpu, L_COLD_BYTES);
-
-		if (hot != NULL && cold != NULL)
-			n += header_rounds(r, hot, cold);
-	}
+	for (uint64_t cpu = 0; cpu < r->ncpus; cpu++)
+		if (header_read(
+			r->model, group->hot, group->cold, cpu, &hot, &cold))
+			n += header_rounds(r->model, hot, cold);
 	for (size_t i = 0; i < r->usage->ncaches; i++) {
 		struct usage_cache *c = &r->usage->caches[i];
 
-		if (c->at != cache || c->is_ended)
+		if (c->at != group->cache || c->is_ended)
 			continue;
 		n = n < c->nlive ? n : c->nlive;
 		c->nlive -= n;
@@ -325,43 +216,26 @@ layer_add(struct reading *r, const char *layer)
 	}
 }
 
-/* Reads the layers of all domains; see umem/rcu/defer.h. */
-static void
-waiting_read(struct reading *r)
-{
-	struct cycle_detector domains = {0};
-	uint64_t at = variable_of(r, L_DOMAINS), n = 0;
-
-	for (; cycle_continues(&domains, at) && n < LISTED_MAX;
-	     at = member_at(r, at, L_DOMAIN_NEXT)) {
-		struct cycle_detector layers = {0};
-		uint64_t next = member_at(r, at, L_DOMAIN_LAYERS);
-
-		while (cycle_continues(&layers, next) && n++ < LISTED_MAX) {
-			char *layer = record_read(r, next, L_DEFER_BYTES);
-
-			if (layer == NULL)
-				break;
-			layer_add(r, layer);
-			next = usage_get(r, layer, L_DEFER_NEXT);
-			free(layer);
-		}
-	}
-}
-
 void
 usage_caches_read(struct reading *r)
 {
-	uint64_t n = member_at(r, value_of(r, L_CPU_LAYER), L_LAYER_NUSED);
+	struct model *model = r->model;
+	struct ranges cpus = {0};
 
-	r->ncpus = n < CPUS_MAX ? n : CPUS_MAX;
-	blocks_read(r);
-	cache_list_read(r, value_of(r, L_CACHE_LIST), /* is_ended */ false);
-	cache_list_read(
-	    r, value_of(r, L_CACHE_DESTROYED_LIST), /* is_ended */ true);
-	waiting_read(r);
-	for (size_t i = 0; i < r->nblocks; i++)
-		free(r->blocks[i]);
-	free(r->blocks);
-	free(r->block_at);
+	r->ncpus = model_cpus_used(model);
+	if (model->unit == NULL) {
+		model_take_caches(model);
+		model_take_domains(model);
+		library_add_cpus(model, &cpus);
+		for (size_t i = 0; i < cpus.n; i++)
+			target_copy(model->target, cpus.range[i].start,
+			    cpus.range[i].end - cpus.range[i].start,
+			    /* sparse */ false);
+		free(cpus.range);
+	}
+	for (size_t i = 0; i < model->ncaches; i++)
+		cache_add(r, &model->caches[i]);
+	for (size_t i = 0; i < model->ngroups; i++)
+		if (model->groups[i].cache != 0)
+			group_add(r, &model->groups[i]);
 }

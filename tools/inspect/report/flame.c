@@ -13,15 +13,12 @@
  *
  * In the sorted list of stacks, those of a box are neighbours.
  */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/report/flame.h"
-#include "tools/inspect/symbols/program.h"
-#include "tools/inspect/symbols/symbols.h"
 
 /* Boxes with a smaller share are left out. */
 #define LEAST_SHARE 1e-4
@@ -57,52 +54,20 @@ struct graph {
 };
 
 static const char style[] =
-    ":root{color-scheme:light dark}\n"
-    "body{font:14px/1.4 sans-serif;margin:1em;max-width:1200px}\n"
-    "h1{font-size:1.3em;margin:0 0 .4em}\n"
-    "h2{font-size:1.1em;margin:1.6em 0 .4em}\n"
-    "p{margin:.4em 0}\n"
-    ".wide{overflow-x:auto}\n"
-    "table{border-collapse:collapse;margin-top:.5em}\n"
-    "td,th{padding:.1em .8em .1em 0;text-align:right;vertical-align:top;\n"
-    " font:13px/1.5 monospace;white-space:nowrap}\n"
-    "th{font-weight:bold;border-bottom:1px solid #8888}\n"
-    "td:last-child,th:last-child{text-align:left}\n"
-    "#graph{position:relative}\n"
-    "#graph div{position:absolute;height:17px;font:12px/17px monospace;\n"
-    " overflow:hidden;white-space:nowrap;text-indent:3px;cursor:default;\n"
-    " color:#000;box-shadow:inset 1px 0 Canvas}\n"
-    ".c0{background:#f2a65a}.c1{background:#f5b971}.c2{background:#eda04e}\n"
-    ".c3{background:#f7c98b}.c4{background:#f0b862}.c5{background:#f3cf7a}\n"
-    ".c6{background:#e9a56c}.c7{background:#f4d58d}\n"
-    "#graph div.above{opacity:.6}\n"
-    "#graph div.match{background:#b58cff}\n";
+#include "tools/inspect/report/flame.css.h"
+    ;
+
+static const char script[] =
+#include "tools/inspect/report/flame.js.h"
+    ;
 
 static const char text[] =
-    "<p>Each box is a function. Its width is the share of the memory in use\n"
+    "<p>Each box is a function. Its width is the share of the memory\n"
     "that it or the functions below it allocated; hold the pointer over it\n"
     "for the figures. Deep stacks lack their outermost functions.</p>\n"
     "<p id=\"zoom\" hidden>A click enlarges a box; a click on the top box\n"
-    "shows all. <input type=\"search\" placeholder=\"part of a name\"></p>\n";
-
-static const char script[] =
-    "{const get=id=>document.getElementById(id),\n"
-    " boxes=[...get('graph').children].map(d=>({d,\n"
-    "  left:parseFloat(d.style.left),width:parseFloat(d.style.width),\n"
-    "  row:parseFloat(d.style.top)})),\n"
-    " holds=(x,y)=>{const middle=y.left+y.width/2;\n"
-    "  return x.row<=y.row&&x.left<middle&&middle<x.left+x.width};\n"
-    "function enlarge(z){for(const b of boxes){\n"
-    " const above=b!==z&&holds(b,z);\n"
-    " b.d.hidden=!above&&!holds(z,b);\n"
-    " b.d.classList.toggle('above',above);\n"
-    " b.d.style.left=above?'0%':100*(b.left-z.left)/z.width+'%';\n"
-    " b.d.style.width=above?'100%':100*b.width/z.width+'%'}}\n"
-    "for(const b of boxes)b.d.onclick=()=>enlarge(b);\n"
-    "get('zoom').hidden=false;\n"
-    "get('zoom').lastElementChild.oninput=e=>{const part=e.target.value;\n"
-    " for(const b of boxes)b.d.classList.toggle('match',\n"
-    "  part!==''&&b.d.textContent.includes(part))}}\n";
+    "shows all. <input type=\"search\" placeholder=\"part of a name\"></p>\n"
+    "<p id=\"figures\"></p>\n";
 
 /* Puts a text of the program into HTML. */
 static void
@@ -127,65 +92,29 @@ page_bytes(double bytes, bool estimated)
 	return xprint("%.*s %ciB", (int)n - 1, plain, plain[n - 1]);
 }
 
-static void
-stack_add(struct stack *stack, const char *name)
-{
-	ARRAY_GROW(stack->names, stack->n, stack->capacity);
-	stack->names[stack->n++] = name;
-}
-
-/* Functions have one name for all lines from which they call. */
+/* Divides the text of a stack into names. */
 static struct stack
-stack_of_tally(struct target *target, const struct site_tally *t)
+stack_of(const struct look_row *row)
 {
-	struct stack stack = {
-	    .bytes = site_tally_total(t), .blocks = t->blocks};
+	struct stack stack = {.bytes = row->bytes, .blocks = row->blocks};
+	char *rest = xprint("%s", row->name);
 
-	if (t->depth == 0)
-		stack_add(&stack, "unknown");
-	for (unsigned depth = t->depth; depth-- > 0;) {
-		size_t k;
-		const struct symbol_frame *frames =
-		    symbol_frames(target, t->stack[depth], &k);
-
-		while (k-- > 0)
-			stack_add(&stack, frames[k].function != NULL
-					      ? frames[k].function
-					      : frames[k].name);
-	}
+	while (rest != NULL)
+		ARRAY_ADD(
+		    stack.names, stack.n, stack.capacity, strsep(&rest, ";"));
 	return stack;
 }
 
-/* Returns the stacks of all rows, and sets *n. */
-static struct stack *
-stacks_of(const struct sites *sites, size_t *n)
-{
-	struct stack *stacks = xalloc((sites->ntallies + 1) * sizeof(*stacks));
-
-	*n = 0;
-	for (size_t i = 0; i < sites->nrows; i++)
-		for (size_t j = 0; j < sites->rows[i].ntallies; j++)
-			stacks[(*n)++] = stack_of_tally(
-			    sites->model->target, sites->rows[i].tallies[j]);
-	return stacks;
-}
-
 void
-flame_write_folded(const struct sites *sites)
+flame_write_folded(const struct look *look)
 {
-	size_t n;
-	struct stack *stacks = stacks_of(sites, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		for (size_t j = 0; j < stacks[i].n; j++) {
-			if (j != 0)
-				putchar(';');
-			for (const char *c = stacks[i].names[j]; *c; c++)
-				putchar(*c == ';' || *c == ' ' ? '_' : *c);
-		}
-		printf(" %.0f\n", stacks[i].bytes);
+	for (size_t i = 0; i < look->nrows; i++) {
+		if (!look->rows[i].of_stack)
+			continue;
+		for (const char *c = look->rows[i].name; *c != '\0'; c++)
+			putchar(*c == ' ' ? '_' : *c);
+		printf(" %.0f\n", look->rows[i].bytes);
 	}
-	free(stacks);
 }
 
 static int
@@ -214,7 +143,7 @@ order_by_bytes(const void *a, const void *b)
 static struct box
 box_next(const struct graph *graph, size_t first, size_t end, size_t row)
 {
-	struct box box = {.row = row, .first = first};
+	struct box box = {.row = row, .first = first, .name = ""};
 
 	for (size_t i = first; i < end; i++) {
 		const struct stack *stack = &graph->stacks[i];
@@ -248,8 +177,7 @@ graph_add_below(struct graph *graph, struct box up)
 			graph->nleft_out++;
 			continue;
 		}
-		ARRAY_GROW(graph->boxes, graph->n, graph->capacity);
-		graph->boxes[graph->n++] = box;
+		ARRAY_ADD(graph->boxes, graph->n, graph->capacity, box);
 	}
 	qsort(&graph->boxes[first], graph->n - first, sizeof(box),
 	    order_by_bytes);
@@ -260,21 +188,22 @@ graph_add_below(struct graph *graph, struct box up)
 }
 
 static struct graph
-graph_make(const struct sites *sites)
+graph_make(const struct look *look)
 {
-	struct graph graph = {0};
+	struct graph graph = {
+	    .stacks = xalloc((look->nrows + 1) * sizeof(*graph.stacks))};
 	struct box all = {.name = "all"};
 
-	graph.stacks = stacks_of(sites, &graph.nstacks);
-	all.n = graph.nstacks;
-	for (size_t i = 0; i < graph.nstacks; i++) {
-		all.bytes += graph.stacks[i].bytes;
-		all.blocks += graph.stacks[i].blocks;
+	for (size_t i = 0; i < look->nrows; i++) {
+		if (!look->rows[i].of_stack)
+			continue;
+		graph.stacks[graph.nstacks++] = stack_of(&look->rows[i]);
+		all.bytes += look->rows[i].bytes;
+		all.blocks += look->rows[i].blocks;
 	}
-	qsort(
-	    graph.stacks, graph.nstacks, sizeof(*graph.stacks), order_by_names);
-	ARRAY_GROW(graph.boxes, graph.n, graph.capacity);
-	graph.boxes[graph.n++] = all;
+	all.n = graph.nstacks;
+	ARRAY_SORT(graph.stacks, graph.nstacks, order_by_names);
+	ARRAY_ADD(graph.boxes, graph.n, graph.capacity, all);
 	for (size_t i = 0; i < graph.n; i++)
 		graph_add_below(&graph, graph.boxes[i]);
 	return graph;
@@ -308,16 +237,15 @@ put_box(const struct box *box, double all, bool estimated)
 }
 
 static void
-put_graph(const struct sites *sites)
+put_graph(const struct look *look, bool estimated)
 {
-	struct graph graph = graph_make(sites);
+	struct graph graph = graph_make(look);
 
 	fputs(text, stdout);
 	printf("<div id=\"graph\" style=\"height:%zupx\">\n",
 	    ROW_PIXELS * (graph.boxes[graph.n - 1].row + 1));
 	for (size_t i = 0; i < graph.n; i++)
-		put_box(&graph.boxes[i], graph.boxes[0].bytes,
-		    sites_are_estimated(sites));
+		put_box(&graph.boxes[i], graph.boxes[0].bytes, estimated);
 	puts("</div>");
 	if (graph.nleft_out != 0)
 		printf("<p>Boxes of at most %g%% of the memory are left out: "
@@ -328,72 +256,52 @@ put_graph(const struct sites *sites)
 	free(graph.boxes);
 }
 
-/* Returns "program (PID)", or the name of the core. */
-static const char *
-target_title(struct target *target)
-{
-	const char *name = target->live ? program_name(target) : NULL;
-
-	return name != NULL ? xprint("%s (%s)", name, target->name)
-			    : plain_text(target->name, SIZE_MAX);
-}
-
+/* Puts a row of the table of call sites. */
 static void
-put_head(const struct sites *sites)
-{
-	const char *title = target_title(sites->model->target);
-
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
-	      "<meta charset=\"utf-8\">\n"
-	      "<meta name=\"viewport\" content=\"width=device-width\">\n"
-	      "<title>Memory of ",
-	    stdout);
-	put_html(title);
-	printf("</title>\n<style>\n%s</style>\n</head>\n<body>\n"
-	       "<h1>Memory of ",
-	    style);
-	put_html(title);
-	puts("</h1>");
-}
-
-static void
-put_summary(const struct sites *sites)
-{
-	bool estimated = sites_are_estimated(sites);
-	time_t now = time(NULL);
-	char date[32];
-
-	strftime(date, sizeof(date), "%F %T", localtime(&now));
-	printf("<p>%s %s%s; %s</p>\n", page_bytes(sites->bytes, estimated),
-	    sites->are_leaks ? "leaked" : "in use",
-	    estimated ? ", estimated from samples" : "", date);
-}
-
-static void
-put_row(struct sites *sites, const struct site *row)
+put_row(const struct look_row *row, double all)
 {
 	printf("<tr><td>%s</td><td>%.0f%%</td><td>%s</td><td>",
-	    page_bytes(site_total(row), row->estimated),
-	    100 * site_total(row) / sites->bytes,
+	    page_bytes(row->bytes, row->estimated), 100 * row->bytes / all,
 	    count_text(row->blocks, row->estimated));
 	put_html(row->name);
-	put_html(site_callers(sites, row, UINT_MAX));
+	put_html(row->callers);
 	puts("</td></tr>");
 }
 
 void
-flame_write(struct sites *sites)
+flame_write(const struct look *look, const char *title, const char *verb)
 {
-	put_head(sites);
-	put_summary(sites);
-	put_graph(sites);
+	bool estimated = false;
+	time_t now = time(NULL);
+	double all = 0;
+	size_t n = 0;
+	char date[32];
+
+	for (size_t i = 0; i < look->nrows; i++)
+		if (!look->rows[i].of_stack) {
+			all += look->rows[i].bytes;
+			estimated |= look->rows[i].estimated;
+		}
+	strftime(date, sizeof(date), "%F %T", localtime(&now));
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+	      "<meta charset=\"utf-8\">\n"
+	      "<meta name=\"viewport\" content=\"width=device-width\">\n"
+	      "<title>",
+	    stdout);
+	put_html(title);
+	printf("</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", style);
+	put_html(title);
+	printf("</h1>\n<p>%s%s%s; %s</p>\n", page_bytes(all, estimated), verb,
+	    estimated ? ", estimated from samples" : "", date);
+	put_graph(look, estimated);
 	puts("<h2>Call sites</h2>\n<div class=\"wide\"><table id=\"sites\">\n"
 	     "<tr><th>bytes</th><th>share</th><th>blocks</th>"
 	     "<th>call site</th></tr>");
-	for (size_t i = 0; i < sites->nrows && i < SITES_ROWS; i++)
-		put_row(sites, &sites->rows[i]);
+	for (size_t i = 0; i < look->nrows; i++)
+		if (!look->rows[i].of_stack && n++ < SITES_ROWS)
+			put_row(&look->rows[i], all);
 	puts("</table></div>");
-	if (sites->nrows > SITES_ROWS)
-		printf("<p>%zu more</p>\n", sites->nrows - SITES_ROWS);
+	if (n > SITES_ROWS)
+		printf("<p>%zu more</p>\n", n - SITES_ROWS);
 	puts("</body>\n</html>");
 }

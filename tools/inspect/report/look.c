@@ -2,16 +2,17 @@
  * look.c - the call sites of one look at a program, saved and compared
  *
  * A saved look is text:
- *	umem leaks 1			or "umem users 1"; the version
+ *	umem leaks 2			or "umem users 2"; the version
  *	time	1763870000.123		seconds since 1970; 0: not known
  *	site	4096	12	exact	NAME	CALLERS
- *	site	4096	12	estimate:3	NAME	CALLERS
- *	end	2			the number of sites
+ *	stack	4096	12	exact	main;f;g	
+ *	site	4096	12	3	NAME	CALLERS
+ *	end	3			the number of sites and stacks
  * Tabs separate the fields.  A site is a row of the table, with its bytes and
  * blocks; the bytes of a direct leak are with its indirect leaks.  The third
- * field is "exact", "estimate" and the number of samples, or "estimate" for
- * blocks that the samples do not explain.  Sites of two looks are compared by
- * name, so they may be looks at two processes.
+ * number is that of the samples of an estimate, 0 for blocks that the samples
+ * do not explain.  Sites of two looks are compared by name, so they may be
+ * looks at two processes.  Version 1 has no stacks.
  *
  * Growth of estimates
  *	Each look fits the estimates of all call sites of a size class to the
@@ -31,14 +32,72 @@
 #include "tools/inspect/base/fields.h"
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/report/look.h"
+#include "tools/inspect/symbols/symbols.h"
 
 /* Fields of a line with a site. */
 #define FIELDS 6
 
-struct look
-look_of_sites(struct sites *sites)
+static const char *const kinds[] = {"leaks", "users", "reachable"};
+static const char *const verbs[] = {"leaked", "allocated", "reachable"};
+
+static void
+row_add(struct look *look, struct look_row row)
 {
-	struct look look = {.of_leaks = sites->are_leaks};
+	ARRAY_ADD(look->rows, look->nrows, look->capacity, row);
+}
+
+/* Functions have one name for all lines from which they call. */
+static const char *
+stack_text(struct target *target, const struct site_tally *t)
+{
+	char *text = NULL;
+	size_t bytes, n;
+	FILE *file = open_memstream(&text, &bytes);
+
+	if (file == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	for (unsigned depth = t->depth; depth-- > 0;) {
+		const struct symbol_frame *frames =
+		    symbol_frames(target, t->stack[depth], &n);
+
+		while (n-- > 0) {
+			const char *name = frames[n].function != NULL
+					       ? frames[n].function
+					       : frames[n].name;
+
+			for (; *name != '\0'; name++)
+				putc(*name == ';' ? '_' : *name, file);
+			fputs(depth + n != 0 ? ";" : "", file);
+		}
+	}
+	fclose(file);
+	return text;
+}
+
+static void
+stacks_add(struct look *look, struct sites *sites, const struct site *site)
+{
+	for (size_t i = 0; i < site->ntallies; i++) {
+		const struct site_tally *t = site->tallies[i];
+		bool is_known = t->depth != 0;
+
+		row_add(look,
+		    (struct look_row){
+			.name = is_known ? stack_text(sites->model->target, t)
+					 : site->name,
+			.callers = "",
+			.bytes = site_tally_total(t),
+			.blocks = t->blocks,
+			.estimated = site->estimated,
+			.nsamples = is_known ? (double)t->nseen : 0,
+			.of_stack = true});
+	}
+}
+
+struct look
+look_of_sites(struct sites *sites, unsigned callers, bool stacks)
+{
+	struct look look = {.kind = sites->are_leaks ? LOOK_LEAKS : LOOK_USERS};
 	struct timespec now;
 
 	/* A core does not tell when it was written. */
@@ -48,53 +107,41 @@ look_of_sites(struct sites *sites)
 	}
 	for (size_t i = 0; i < sites->nrows; i++) {
 		const struct site *site = &sites->rows[i];
+		bool is_known = site->tallies[0]->depth != 0;
 
-		ARRAY_GROW(look.rows, look.nrows, look.capacity);
-		look.rows[look.nrows++] = (struct look_row){.name = site->name,
-		    .callers = site_callers(sites, site, SITE_CALLERS),
-		    .bytes = site_total(site),
-		    .blocks = site->blocks,
-		    .estimated = site->estimated,
-		    .nsamples = !site->estimated || site->tallies[0]->depth == 0
-				    ? 0
-				    : (double)site->nseen};
+		row_add(
+		    &look, (struct look_row){.name = site->name,
+			       .callers = site_callers(sites, site, callers),
+			       .bytes = site_total(site),
+			       .blocks = site->blocks,
+			       .estimated = site->estimated,
+			       .nsamples = is_known ? (double)site->nseen : 0});
+		if (stacks)
+			stacks_add(&look, sites, site);
 	}
 	return look;
 }
 
-static const char *
-certainty_text(const struct look_row *row)
-{
-	if (!row->estimated)
-		return "exact";
-	return row->nsamples == 0 ? "estimate"
-				  : xprint("estimate:%.0f", row->nsamples);
-}
-
-/* Reads a text of certainty_text(). */
+/* Reads "exact", or the number of samples of an estimate. */
 static bool
-parse_certainty(const char *text, struct look_row *row)
+parse_samples(const char *text, struct look_row *row)
 {
-	static const char estimate[] = "estimate:";
-
 	row->nsamples = 0;
 	row->estimated = strcmp(text, "exact") != 0;
-	if (!row->estimated || strcmp(text, "estimate") == 0)
-		return true;
-	return strncmp(text, estimate, sizeof(estimate) - 1) == 0 &&
-	       fields_number(text + sizeof(estimate) - 1, &row->nsamples);
+	return !row->estimated || fields_number(text, &row->nsamples);
 }
 
 void
 look_write(const struct look *look, FILE *file, const char *path)
 {
-	fprintf(file, "umem %s 1\ntime\t%.3f\n",
-	    look->of_leaks ? "leaks" : "users", look->time);
+	fprintf(file, "umem %s 2\ntime\t%.3f\n", kinds[look->kind], look->time);
 	for (size_t i = 0; i < look->nrows; i++) {
 		const struct look_row *row = &look->rows[i];
 
-		fprintf(file, "site\t%.0f\t%.0f\t%s\t%s\t%s\n", row->bytes,
-		    row->blocks, certainty_text(row), row->name, row->callers);
+		fprintf(file, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n",
+		    row->of_stack ? "stack" : "site", row->bytes, row->blocks,
+		    row->estimated ? xprint("%.0f", row->nsamples) : "exact",
+		    row->name, row->callers);
 	}
 	fprintf(file, "end\t%zu\n", look->nrows);
 	if (fflush(file) != 0 || ferror(file))
@@ -106,23 +153,21 @@ look_save(const struct look *look, const char *path)
 {
 	FILE *file = fopen(path, "we");
 
-	if (file == NULL)
+	if (file != NULL)
+		look_write(look, file, path);
+	if (file == NULL || fclose(file) != 0)
 		fail_with(EXIT_ERROR, "%s: %s", path, strerror(errno));
-	look_write(look, file, path);
-	fclose(file);
 }
 
 /* Reads a line behind the first; returns false if it is wrong. */
 static bool
 parse_line(struct look *look, char *line, bool *ended)
 {
-	struct look_row row;
+	struct look_row row = {0};
 	char *field[FIELDS];
 	size_t n = fields_split(line, field, FIELDS);
 	double count;
 
-	if (*ended)
-		return false;
 	if (n == 2 && strcmp(field[0], "time") == 0)
 		return fields_time(field[1], &look->time);
 	if (n == 2 && strcmp(field[0], "end") == 0) {
@@ -130,34 +175,33 @@ parse_line(struct look *look, char *line, bool *ended)
 		return fields_number(field[1], &count) &&
 		       count == (double)look->nrows;
 	}
-	if (n != FIELDS || strcmp(field[0], "site") != 0 ||
+	row.of_stack = strcmp(field[0], "stack") == 0;
+	if (n != FIELDS || (!row.of_stack && strcmp(field[0], "site") != 0) ||
 	    !fields_number(field[1], &row.bytes) ||
 	    !fields_number(field[2], &row.blocks) ||
-	    !parse_certainty(field[3], &row))
+	    !parse_samples(field[3], &row))
 		return false;
 	row.name = plain_text(field[4], SIZE_MAX);
 	row.callers = plain_text(field[5], SIZE_MAX);
-	ARRAY_GROW(look->rows, look->nrows, look->capacity);
-	look->rows[look->nrows++] = row;
+	row_add(look, row);
 	return true;
 }
 
 bool
 look_read(struct look *look, FILE *file, const char *path)
 {
-	static const char leaks[] = "umem leaks 1\n",
-			  users[] = "umem users 1\n";
-	char first[sizeof(leaks)], *line;
+	char kind[16], version, *line;
 	bool ended = false;
 
-	static_assert(sizeof(leaks) == sizeof(users), "one buffer");
 	*look = (struct look){0};
-	if (fgets(first, sizeof(first), file) == NULL)
+	if (fscanf(file, "umem %15s %c", kind, &version) != 2 ||
+	    (version != '1' && version != '2') || getc(file) != '\n')
 		return false;
-	look->of_leaks = strcmp(first, leaks) == 0;
-	if (!look->of_leaks && strcmp(first, users) != 0)
-		return false;
-	while ((line = fields_line(file, path, EXIT_ERROR)) != NULL)
+	look->has_stacks = version == '2';
+	while (strcmp(kinds[look->kind], kind) != 0)
+		if (++look->kind == array_size(kinds))
+			return false;
+	while (!ended && (line = fields_line(file, path, EXIT_ERROR)) != NULL)
 		if (!parse_line(look, line, &ended))
 			fail_with(EXIT_ERROR, "%s: is damaged", path);
 	if (!ended)
@@ -173,24 +217,19 @@ struct change {
 	double more_bytes, more_blocks;     /* after than before */
 	double nsamples, nsamples_before;
 	bool estimated, has_exact; /* in one of the looks */
+	bool is_stack;
 };
 
-struct changes {
-	void *tree; /* by name, for tsearch() */
+struct growth {
+	const struct look *after;
+	double minutes; /* since the look before; 0: not known */
+	void *tree;     /* by name, for tsearch() */
 	struct change **change;
 	size_t n, capacity;
 	double bytes, more_bytes; /* of all */
 	size_t nsame;             /* that have not changed */
 	bool estimated;           /* for some of them */
 };
-
-static int
-order_by_name(const void *a, const void *b)
-{
-	const struct change *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
 
 static int
 order_by_growth(const void *a, const void *b)
@@ -204,17 +243,17 @@ order_by_growth(const void *a, const void *b)
 }
 
 static void
-change_add(struct changes *changes, const struct look_row *row, bool is_after)
+change_add(struct growth *changes, const struct look_row *row, bool is_after)
 {
-	struct change key = {.name = row->name, .callers = row->callers};
+	struct change key = {.name = row->name,
+	    .callers = row->callers,
+	    .is_stack = row->of_stack};
 	bool is_new;
 	struct change *c = tree_item(
-	    &changes->tree, &key, sizeof(key), order_by_name, &is_new);
+	    &changes->tree, &key, sizeof(key), order_first_texts, &is_new);
 
-	if (is_new) {
-		ARRAY_GROW(changes->change, changes->n, changes->capacity);
-		changes->change[changes->n++] = c;
-	}
+	if (is_new)
+		ARRAY_ADD(changes->change, changes->n, changes->capacity, c);
 	if (is_after) {
 		c->bytes += row->bytes;
 		c->blocks += row->blocks;
@@ -256,23 +295,26 @@ has_changed(const struct change *c)
 	return fabs(c->more_bytes) >= 0.5 || fabs(c->more_blocks) >= 0.5;
 }
 
-static struct changes
-compare(const struct look *before, const struct look *after)
+struct growth *
+growth_of(const struct look *before, const struct look *after, bool stacks)
 {
-	struct changes changes = {0};
+	struct growth *g = xalloc(sizeof(*g));
 
+	g->after = after;
+	if (before->time > 0 && after->time > before->time)
+		g->minutes = (after->time - before->time) / 60;
 	for (size_t i = 0; i < after->nrows; i++)
-		change_add(&changes, &after->rows[i], true);
+		if (after->rows[i].of_stack == stacks)
+			change_add(g, &after->rows[i], true);
 	for (size_t i = 0; i < before->nrows; i++)
-		change_add(&changes, &before->rows[i], false);
-	for (size_t i = 0; i < changes.n; i++)
-		find_growth(changes.change[i]);
-	for (size_t i = 0; i < changes.n; i++)
-		changes.nsame += !has_changed(changes.change[i]);
-	if (changes.n != 0)
-		qsort(changes.change, changes.n, sizeof(*changes.change),
-		    order_by_growth);
-	return changes;
+		if (before->rows[i].of_stack == stacks)
+			change_add(g, &before->rows[i], false);
+	for (size_t i = 0; i < g->n; i++) {
+		find_growth(g->change[i]);
+		g->nsame += !has_changed(g->change[i]);
+	}
+	ARRAY_SORT(g->change, g->n, order_by_growth);
+	return g;
 }
 
 /* Returns "+30", "~+30" or "-30" blocks. */
@@ -285,15 +327,6 @@ more_text(double blocks, bool estimated)
 		return "+0";
 	return xprint("%s%c%s", estimated ? "~" : "", blocks < 0 ? '-' : '+',
 	    text + estimated);
-}
-
-/* Is the time between the looks known?  Then stores it, in minutes. */
-static bool
-minutes_between(
-    const struct look *before, const struct look *after, double *minutes)
-{
-	*minutes = (after->time - before->time) / 60;
-	return before->time > 0 && after->time > before->time;
 }
 
 static void
@@ -312,53 +345,64 @@ print_change(const struct change *c, double minutes)
 
 /* Returns the growth of all blocks that is in no row. */
 static double
-growth_of_rest(const struct changes *changes)
+growth_of_rest(const struct growth *g)
 {
-	double rest = changes->more_bytes;
+	double rest = g->more_bytes;
 
-	for (size_t i = 0; i < changes->n; i++)
-		rest -= changes->change[i]->more_bytes;
+	for (size_t i = 0; i < g->n; i++)
+		rest -= g->change[i]->more_bytes;
 	return rest;
 }
 
-static void
-print_changes(const struct changes *changes, double minutes, bool every)
+bool
+growth_is_more(const struct growth *g)
 {
-	size_t nprinted = 0, nmore = 0;
-	double rest = growth_of_rest(changes);
+	return (g->n != 0 && g->change[0]->more_bytes >= 0.5) ||
+	       growth_of_rest(g) >= 0.5;
+}
 
-	if (every || changes->nsame < changes->n)
+const char *
+growth_since(const struct growth *g)
+{
+	uint64_t ns = (uint64_t)(g->minutes * 60e9);
+
+	return xprint("since the look %s%sbefore",
+	    ns > 0 ? site_age_text(ns) : "", ns > 0 ? " " : "");
+}
+
+bool
+growth_print(const struct growth *g, bool every)
+{
+	size_t n = 0, wanted = every ? g->n : g->n - g->nsame;
+	double rest = growth_of_rest(g);
+
+	printf("%s %s, %s %s\n\n", bytes_text(g->bytes, g->estimated),
+	    verbs[g->after->kind], growth_text(g->more_bytes, g->estimated),
+	    growth_since(g));
+	if (wanted != 0)
 		printf("%9s %9s %8s %9s %9s  %s\n", "GROWTH", "PER MIN",
 		    "+BLOCKS", "BYTES", "BLOCKS", "CALL SITE");
-	for (size_t i = 0; i < changes->n; i++) {
-		const struct change *c = changes->change[i];
-
-		if (!every && !has_changed(c))
-			continue;
-		if (!every && nprinted == SITES_ROWS) {
-			nmore++;
-			continue;
-		}
-		nprinted++;
-		print_change(c, minutes);
-	}
-	if (nmore != 0)
-		printf("%zu more rows; -e prints all\n", nmore);
+	for (size_t i = 0; i < g->n; i++)
+		if ((every || has_changed(g->change[i])) &&
+		    (every || n++ < SITES_ROWS))
+			print_change(g->change[i], g->minutes);
+	if (n > SITES_ROWS)
+		printf("%zu more rows; -e prints all\n", n - SITES_ROWS);
 	if (fabs(rest) >= 0.5)
 		printf("%s: the samples do not tell by which call sites\n",
 		    growth_text(rest, /* estimated */ true));
-	if (!every && changes->nsame != 0)
-		printf("%zu call site%s without a change\n", changes->nsame,
-		    changes->nsame == 1 ? "" : "s");
+	if (!every && g->nsame != 0)
+		printf("%zu call site%s without a change\n", g->nsame,
+		    g->nsame == 1 ? "" : "s");
+	return g->estimated;
 }
 
-static void
-json_changes(const struct changes *changes, double minutes)
+void
+growth_json(const struct growth *g)
 {
-	json_open(NULL, '{');
 	json_open("call_sites", '[');
-	for (size_t i = 0; i < changes->n; i++) {
-		const struct change *c = changes->change[i];
+	for (size_t i = 0; i < g->n; i++) {
+		const struct change *c = g->change[i];
 
 		json_open(NULL, '{');
 		json_text("call_site", c->name);
@@ -374,40 +418,36 @@ json_changes(const struct changes *changes, double minutes)
 		json_close();
 	}
 	json_close();
-	if (minutes > 0)
-		json_rounded("seconds", minutes * 60);
-	json_rounded("bytes", changes->bytes);
-	json_rounded("bytes_before", changes->bytes - changes->more_bytes);
-	json_close();
+	if (g->minutes > 0)
+		json_rounded("seconds", g->minutes * 60);
+	json_rounded("bytes", g->bytes);
+	json_rounded("bytes_before", g->bytes - g->more_bytes);
 }
 
-int
-look_print_growth(
-    const struct look *before, const struct look *after, bool every)
+static int
+order_rows(const void *a, const void *b)
 {
-	struct changes changes = compare(before, after);
-	double minutes;
-	bool grown = (changes.n != 0 && changes.change[0]->more_bytes >= 0.5) ||
-		     growth_of_rest(&changes) >= 0.5;
+	const struct look_row *x = a, *y = b;
 
-	if (before->of_leaks != after->of_leaks)
-		fail_with(EXIT_ERROR,
-		    "diff: one look is at leaks, the other at users");
-	if (!minutes_between(before, after, &minutes))
-		minutes = 0;
-	if (json_wanted) {
-		json_changes(&changes, minutes);
-	} else {
-		printf("%s %s, %s since the look %sbefore\n\n",
-		    bytes_text(changes.bytes, changes.estimated),
-		    after->of_leaks ? "leaked" : "allocated",
-		    growth_text(changes.more_bytes, changes.estimated),
-		    minutes > 0 ? xprint("%s ",
-				      site_age_text((uint64_t)(minutes * 60e9)))
-				: "");
-		print_changes(&changes, minutes, every);
-		if (changes.estimated)
-			puts("\n~ is an estimate from samples.");
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+/* The outermost function of a stack is the kind of the look. */
+void
+growth_add(const struct growth *g, struct look *look)
+{
+	for (size_t i = 0; i < g->n && g->change[i]->more_bytes >= 0.5; i++) {
+		const struct change *c = g->change[i];
+
+		row_add(
+		    look, (struct look_row){
+			      .name = xprint("%s%s%s", verbs[g->after->kind],
+				  c->is_stack ? ";" : ": ", c->name),
+			      .callers = c->callers,
+			      .bytes = c->more_bytes,
+			      .blocks = fmax(c->more_blocks, 0),
+			      .estimated = c->estimated,
+			      .of_stack = c->is_stack});
 	}
-	return after->of_leaks && grown ? EXIT_FOUND : EXIT_OK;
+	ARRAY_SORT(look->rows, look->nrows, order_rows);
 }

@@ -5,23 +5,34 @@
 #include "tools/inspect/sites/sites.h"
 
 struct look_row {
-	const char *name;
+	const char *name; /* of a call site, or the functions of a stack */
 	const char *callers;
 	double bytes, blocks;
 	bool estimated;
 	/* Samples of the estimate; 0: the samples do not explain it. */
 	double nsamples;
+	bool of_stack; /* the outermost function is first, ";" is between */
+};
+
+enum look_kind {
+	LOOK_LEAKS,
+	LOOK_USERS,
+	LOOK_REACHABLE /* the users that are no leaks */
 };
 
 struct look {
-	bool of_leaks; /* else of users */
-	double time;   /* in s since 1970; 0: not known */
+	enum look_kind kind;
+	double time; /* in s since 1970; 0: not known */
 	struct look_row *rows;
 	size_t nrows, capacity;
+	bool has_stacks; /* rows, or space for some in a file */
 };
 
-/* Returns the rows of sites, which are finished. */
-struct look look_of_sites(struct sites *sites);
+/*
+ * Returns the rows of sites, which are finished, with at most so many callers
+ * each, and on request a row for each stack.
+ */
+struct look look_of_sites(struct sites *sites, unsigned callers, bool stacks);
 
 /* Writes a look to a file, or ends the command. */
 void look_write(const struct look *look, FILE *file, const char *path);
@@ -33,17 +44,23 @@ void look_save(const struct look *look, const char *path);
  */
 bool look_read(struct look *look, FILE *file, const char *path);
 
-/*
- * Takes a look at a process or a core, in a child process.  Returns false if
- * that failed; the child has printed the reason.
- */
-bool look_take(const char *target, bool of_leaks, struct look *look);
+/* The growth between two looks, by call sites or by stacks; see look.c. */
+struct growth *growth_of(
+    const struct look *before, const struct look *after, bool stacks);
 
-/*
- * Prints the growth between two looks, or if every is set, all rows.  Returns
- * EXIT_FOUND if leaks have grown, else EXIT_OK.
- */
-int look_print_growth(
-    const struct look *before, const struct look *after, bool every);
+/* Has any call site, or the rest, grown? */
+bool growth_is_more(const struct growth *growth);
+
+/* Returns "since the look 1m00s before". */
+const char *growth_since(const struct growth *growth);
+
+/* Prints the growth; if every is set, all rows.  Are some of them estimates? */
+bool growth_print(const struct growth *growth, bool every);
+
+/* Prints it as members of an open JSON object. */
+void growth_json(const struct growth *growth);
+
+/* Adds rows for the growth to a look. */
+void growth_add(const struct growth *growth, struct look *look);
 
 #endif

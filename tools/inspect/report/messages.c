@@ -29,8 +29,8 @@ lines_read(struct model *model)
 		if (c != '\n' && c != '\0')
 			line[n++] = c;
 		if ((c == '\n' || i + 1 == bytes) && n != 0) {
-			ARRAY_GROW(lines.line, lines.n, lines.capacity);
-			lines.line[lines.n++] = plain_text(line, n);
+			ARRAY_ADD(lines.line, lines.n, lines.capacity,
+			    plain_text(line, n));
 			n = 0;
 		}
 	}

@@ -7,8 +7,8 @@
  * bytes.  A message refers to a text, function, location or mapping by its
  * number in a table.  Number 0 is the empty text; the others begin with 1.
  *
- * A profile has the two types inuse_objects and inuse_space.  The library
- * forgets a sample that was freed, so there are no totals of all allocations.
+ * A profile has four types.  The blocks in use of a stack and the sums of all
+ * that it has allocated are two samples, each with zeros for the other.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -82,8 +82,7 @@ struct pprof {
 static void
 put_byte(struct bytes *bytes, unsigned byte)
 {
-	ARRAY_GROW(bytes->at, bytes->n, bytes->capacity);
-	bytes->at[bytes->n++] = (char)byte;
+	ARRAY_ADD(bytes->at, bytes->n, bytes->capacity, (char)byte);
 }
 
 static void
@@ -261,27 +260,41 @@ location_number(struct pprof *pprof, uint64_t pc)
 }
 
 static void
-put_sample(struct pprof *pprof, const struct site_tally *t)
+put_sample(struct pprof *pprof, const struct site_tally *t, bool in_use)
 {
+	uint64_t blocks = (uint64_t)llround(t->blocks);
+	uint64_t n = (uint64_t)llround(site_tally_total(t));
 	struct bytes sample = {0}, locations = {0}, values = {0};
 
 	for (unsigned i = 0; i < t->depth; i++)
 		put_varint(&locations, location_number(pprof, t->stack[i]));
-	put_varint(&values, (uint64_t)llround(t->blocks));
-	put_varint(&values, (uint64_t)llround(site_tally_total(t)));
+	put_varint(&values, in_use ? 0 : blocks);
+	put_varint(&values, in_use ? 0 : n);
+	put_varint(&values, in_use ? blocks : 0);
+	put_varint(&values, in_use ? n : 0);
 	put_message(&sample, SAMPLE_LOCATIONS, &locations);
 	put_message(&sample, SAMPLE_VALUES, &values);
 	put_message(&pprof->profile, PROFILE_SAMPLE, &sample);
 }
 
+static void
+put_samples(struct pprof *pprof, const struct sites *sites, bool in_use)
+{
+	for (size_t i = 0; i < sites->nrows; i++)
+		for (size_t j = 0; j < sites->rows[i].ntallies; j++)
+			put_sample(pprof, sites->rows[i].tallies[j], in_use);
+}
+
 void
-pprof_write(const struct sites *sites)
+pprof_write(const struct sites *sites, const struct sites *allocated)
 {
 	struct pprof pprof = {.model = sites->model};
 	uint64_t zero = text_number(&pprof, "");
 
 	assert(zero == 0);
 	(void)zero;
+	put_type(&pprof, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
+	put_type(&pprof, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
 	put_type(&pprof, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
 	put_type(&pprof, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
 	put_type(&pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
@@ -291,9 +304,8 @@ pprof_write(const struct sites *sites)
 	if (sites->model->target->live)
 		put_number(&pprof.profile, PROFILE_TIME_NS,
 		    (uint64_t)time(NULL) * 1000000000);
-	for (size_t i = 0; i < sites->nrows; i++)
-		for (size_t j = 0; j < sites->rows[i].ntallies; j++)
-			put_sample(&pprof, sites->rows[i].tallies[j]);
+	put_samples(&pprof, sites, /* in_use */ true);
+	put_samples(&pprof, allocated, /* in_use */ false);
 	fwrite(pprof.profile.at, 1, pprof.profile.n, stdout);
 	free(pprof.profile.at);
 }

@@ -4,7 +4,10 @@
 
 #include "tools/inspect/sites/sites.h"
 
-/* Writes the profile, compressed, to standard output. */
-void pprof_write(const struct sites *sites);
+/*
+ * Writes the profile to standard output: the blocks in use, and sums of all
+ * that were allocated.
+ */
+void pprof_write(const struct sites *sites, const struct sites *allocated);
 
 #endif

@@ -50,8 +50,8 @@ static struct {
 static void
 nodes_push(struct nodes *nodes, uint32_t slab, uint32_t chunk)
 {
-	ARRAY_GROW(nodes->node, nodes->n, nodes->capacity);
-	nodes->node[nodes->n++] = (struct node){slab, chunk};
+	ARRAY_ADD(
+	    nodes->node, nodes->n, nodes->capacity, (struct node){slab, chunk});
 }
 
 static bool
@@ -207,9 +207,8 @@ take_root(struct model *model, struct node root)
 	}
 	if (held == 0)
 		return;
-	ARRAY_GROW(search.roots, search.nroots, search.roots_capacity);
-	search.roots[search.nroots++] =
-	    (struct root){node_at(model, root), held};
+	ARRAY_ADD(search.roots, search.nroots, search.roots_capacity,
+	    (struct root){node_at(model, root), held});
 }
 
 void
@@ -223,9 +222,7 @@ leaks_divide(struct model *model)
 	for (size_t i = search.left.n; i-- > 0;)
 		if (is_unseen(model, search.left.node[i]))
 			take_root(model, search.left.node[i]);
-	if (search.nroots != 0)
-		qsort(search.roots, search.nroots, sizeof(*search.roots),
-		    order_first_words);
+	ARRAY_SORT(search.roots, search.nroots, order_first_words);
 	free(search.todo.node);
 	free(search.left.node);
 	search.todo = search.left = (struct nodes){0};

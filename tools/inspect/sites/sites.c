@@ -152,6 +152,18 @@ sites_add(struct sites *sites, const struct site_block *b)
 	}
 }
 
+void
+sites_add_sum(struct sites *sites, const struct sample_sums *stack,
+    const struct sample_sum *sum, double part)
+{
+	struct site_block b = {.stack = stack->stack, .depth = stack->depth};
+	struct site_tally *t = tally_of(sites, &b);
+
+	t->blocks += sum->blocks;
+	t->bytes += sum->bytes;
+	t->part += part;
+}
+
 /* Finds the record of a buffer or block with its stack. */
 static bool
 has_stack(struct model *model, const struct slab *slab,
@@ -335,9 +347,7 @@ merge_stacks(struct sites *sites)
 {
 	size_t n = 0;
 
-	if (sites->ntallies != 0)
-		qsort(sites->tallies, sites->ntallies, sizeof(*sites->tallies),
-		    tallies_by_stack);
+	ARRAY_SORT(sites->tallies, sites->ntallies, tallies_by_stack);
 	for (size_t i = 0; i < sites->ntallies; i++) {
 		struct site_tally *t = sites->tallies[i];
 		struct site_tally *last = n ? sites->tallies[n - 1] : NULL;
@@ -409,12 +419,14 @@ rate_of(const struct site *site)
 static void
 row_add(struct site *row, struct site_tally *t)
 {
-	row->tallies = xresize(row->tallies, (row->ntallies + 1) * sizeof(t));
+	row->tallies =
+	    xresize(row->tallies, (row->ntallies + 1) * sizeof(*row->tallies));
 	row->tallies[row->ntallies++] = t;
 	row->nseen += t->nseen;
 	row->blocks += t->blocks;
 	row->bytes += t->bytes;
 	row->held += t->held;
+	row->part += t->part;
 	/* Half a block is the error of rounding. */
 	row->estimated |= fabs(t->blocks - (double)t->nseen) >= 0.5;
 	if (t->oldest > row->oldest)
@@ -480,14 +492,12 @@ sites_finish(struct sites *sites)
 			named[n++] = (struct named){
 			    site_tally_name(sites->model, sites->tallies[i]),
 			    sites->tallies[i]};
-	qsort(named, n, sizeof(*named), order_named);
+	ARRAY_SORT(named, n, order_named);
 	for (size_t i = 0; i < n; i++) {
-		if (i == 0 || strcmp(named[i - 1].name, named[i].name) != 0) {
-			ARRAY_GROW(
-			    sites->rows, sites->nrows, sites->rows_capacity);
-			sites->rows[sites->nrows++] =
-			    (struct site){.name = named[i].name};
-		}
+		if (i == 0 || strcmp(named[i - 1].name, named[i].name) != 0)
+			ARRAY_ADD(sites->rows, sites->nrows,
+			    sites->rows_capacity,
+			    (struct site){.name = named[i].name});
 		row_add(&sites->rows[sites->nrows - 1], named[i].tally);
 	}
 	free(named);
@@ -497,7 +507,5 @@ sites_finish(struct sites *sites)
 		sites->blocks += sites->rows[i].blocks;
 		sites->bytes += sites->rows[i].bytes;
 	}
-	if (sites->nrows != 0)
-		qsort(sites->rows, sites->nrows, sizeof(*sites->rows),
-		    rows_by_bytes);
+	ARRAY_SORT(sites->rows, sites->nrows, rows_by_bytes);
 }

@@ -37,6 +37,7 @@ struct site_tally {
 	unsigned bucket;           /* blocks among which samples are drawn */
 	uint64_t nseen;
 	double blocks, bytes, held;     /* of blocks seen, or an estimate */
+	double part;                    /* of the bytes; see struct sum_kind */
 	double more_blocks, more_bytes; /* estimates of blocks not seen */
 	double more_held;
 	double blocks_variance, held_variance; /* of more_blocks, more_held */
@@ -52,15 +53,22 @@ struct site {
 	struct site_tally **tallies; /* the largest first */
 	size_t ntallies;
 	uint64_t nseen;
-	double blocks, bytes, held;
+	double blocks, bytes, held, part;
 	double rate;     /* bytes per minute; negative: not known */
 	uint64_t oldest; /* age in ns; 0: not known */
 	bool estimated;
 };
 
+/* The sum of a stack that is counted instead of blocks, and a part of it. */
+struct sum_kind {
+	size_t sum, part; /* offsets in struct sample_sums; part 0: none */
+	const char *part_title, *part_key, *verb;
+};
+
 struct sites {
 	struct model *model;
-	bool are_leaks;     /* the table has columns for leaks */
+	bool are_leaks;                  /* the table has columns for leaks */
+	const struct sum_kind *sum_kind; /* if sums are counted; or NULL */
 	const char *caller; /* selects stacks with this in a name; or NULL */
 	uint64_t now;       /* time from which ages count, in ns */
 	/* Bytes that all blocks hold, if another table has them; else 0. */
@@ -76,6 +84,10 @@ struct sites {
 };
 
 void sites_add(struct sites *sites, const struct site_block *block);
+
+/* Adds a sum of a stack, and how many of the bytes are a part. */
+void sites_add_sum(struct sites *sites, const struct sample_sums *stack,
+    const struct sample_sum *sum, double part);
 
 /* Estimates blocks that were not sampled, and makes the rows. */
 void sites_finish(struct sites *sites);

@@ -5,6 +5,7 @@
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/sites/sites.h"
+#include "tools/inspect/symbols/frames.h"
 #include "tools/inspect/symbols/jit.h"
 #include "tools/inspect/symbols/symbols.h"
 
@@ -15,49 +16,6 @@ begins_with_any(const char *text, const char *const *starts)
 		if (text_begins(text, *starts))
 			return true;
 	return false;
-}
-
-static bool
-is_c_library(const struct symbol_frame *frame)
-{
-	static const char *const objects[] = {"libc.so", "libc-2", "libstdc++.",
-	    "libc++.", "libumem", "ld-linux", "ld-2", "libgcc_s", NULL};
-
-	return frame->object != NULL && begins_with_any(frame->object, objects);
-}
-
-/* Does a function's name have this text outside arguments of templates? */
-static bool
-name_has(const char *name, const char *text)
-{
-	size_t depth = 0;
-
-	for (; *name != '\0'; name++) {
-		if (depth == 0 && strncasecmp(name, text, strlen(text)) == 0)
-			return true;
-		if (*name == '<')
-			depth++;
-		else if (*name == '>' && depth > 0)
-			depth--;
-	}
-	return false;
-}
-
-static bool
-is_allocator(const struct symbol_frame *frame)
-{
-	static const char *const starts[] = {"umem_", "operator new", "_Znw",
-	    "_Zna", "std::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
-	    "void* operator new", NULL};
-	static const char *const parts[] = {
-	    "alloc", "memalign", "strdup", "strndup", NULL};
-
-	if (frame->function == NULL)
-		return false;
-	for (size_t i = 0; parts[i] != NULL; i++)
-		if (name_has(frame->function, parts[i]))
-			return true;
-	return begins_with_any(frame->function, starts);
 }
 
 /* Crates that come with rustc. */
@@ -119,10 +77,8 @@ is_rust_library(const struct symbol_frame *frame)
 static bool
 is_go_runtime(const struct symbol_frame *frame)
 {
-	static const char *const starts[] = {"runtime.asmcgocall", NULL};
-
 	return frame->function != NULL &&
-	       begins_with_any(frame->function, starts);
+	       text_begins(frame->function, "runtime.asmcgocall");
 }
 
 /* A frame of a stack, which may be of an inlined function. */
@@ -155,18 +111,38 @@ next_frame(
 }
 
 /*
- * Returns the first frame from p on that can be a call site, and the frame that
- * it has called; the member frame is NULL if there is none.
+ * Is this a function without a name, as a static one of a stripped program is,
+ * that an allocator of the same program or library has called?  Then it is part
+ * of the allocator: AllocSetAlloc() of PostgreSQL, below palloc().
+ */
+static bool
+is_nameless_part(
+    struct model *model, const struct site_tally *t, struct stack_frame p)
+{
+	const struct symbol_frame *caller = next_frame(model, t, p).frame;
+
+	return p.frame->function == NULL && p.frame->object != NULL &&
+	       caller != NULL && (caller->kinds & FRAME_ALLOCATOR) != 0 &&
+	       caller->object != NULL &&
+	       strcmp(caller->object, p.frame->object) == 0;
+}
+
+/*
+ * Returns the first frame that can be a call site, and the frame that it has
+ * called; the member frame is NULL if there is none.  Frames of these kinds
+ * cannot be one.
  */
 static struct stack_frame
-find_site_from(struct model *model, const struct site_tally *t,
-    struct stack_frame p, const struct symbol_frame **called)
+find_site_but(struct model *model, const struct site_tally *t, unsigned kinds,
+    const struct symbol_frame **called)
 {
+	struct stack_frame p = frame_of(model, t, 0);
+
 	*called = NULL;
 	for (; p.frame != NULL && !is_go_runtime(p.frame);
 	     p = next_frame(model, t, p)) {
-		if (!is_c_library(p.frame) && !is_allocator(p.frame) &&
-		    !is_rust_library(p.frame))
+		if ((p.frame->kinds & kinds) == 0 &&
+		    !is_rust_library(p.frame) && !is_nameless_part(model, t, p))
 			return p;
 		*called = p.frame;
 	}
@@ -186,8 +162,8 @@ find_generated(struct model *model, const struct site_tally *t)
 {
 	struct stack_frame p = frame_of(model, t, 0);
 
-	while (p.frame != NULL &&
-	       !(is_generated(p.frame) && jit_is_program(p.frame->function)))
+	while (
+	    p.frame != NULL && (!is_generated(p.frame) || p.frame->kinds != 0))
 		p = next_frame(model, t, p);
 	return p;
 }
@@ -208,17 +184,19 @@ static struct stack_frame
 find_site(struct model *model, const struct site_tally *t,
     const struct symbol_frame **called)
 {
-	struct stack_frame first = frame_of(model, t, 0);
+	static const unsigned others[] = {
+	    FRAME_LIBRARY | FRAME_ALLOCATOR | FRAME_RUNTIME,
+	    FRAME_LIBRARY | FRAME_ALLOCATOR};
 	struct stack_frame p = find_generated(model, t);
 
 	assert(t->depth > 0);
 	*called = NULL;
-	if (p.frame == NULL)
-		p = find_site_from(model, t, first, called);
+	for (size_t i = 0; p.frame == NULL && i < array_size(others); i++)
+		p = find_site_but(model, t, others[i], called);
 	if (p.frame != NULL)
 		return p;
 	*called = NULL;
-	return first;
+	return frame_of(model, t, 0);
 }
 
 /* A word of the target that was looked at as the address of a table. */
@@ -312,18 +290,21 @@ callers_text(struct model *model, const struct site_tally *t, unsigned most)
 {
 	const struct symbol_frame *called;
 	struct stack_frame p = find_site(model, t, &called);
+	unsigned passed_over =
+	    (FRAME_RUNTIME | FRAME_GENERATED) & ~p.frame->kinds;
 	const char *text = "";
 
-	if (called != NULL &&
-	    (called->function != NULL || !is_c_library(called)))
-		text = xprint(" via %s",
-		    called->function != NULL ? called->function : called->name);
-	for (unsigned n = 0; n < most; n++) {
+	if (called != NULL && called->function != NULL)
+		text = xprint(" via %s", called->function);
+	for (unsigned n = 0; n < most;) {
 		p = next_frame(model, t, p);
 		if (p.frame == NULL || p.frame->object == NULL ||
-		    is_c_library(p.frame))
+		    (p.frame->kinds & FRAME_LIBRARY) != 0)
 			break;
+		if ((p.frame->kinds & passed_over) != 0)
+			continue;
 		text = xprint("%s < %s", text, function_text(p.frame));
+		n++;
 	}
 	return text;
 }

@@ -23,10 +23,16 @@ static const struct column {
 	const char *title;
 	size_t width;
 	unsigned rank;
-	bool of_leaks; /* only leaks have it */
-} columns[] = {{"BYTES", 9, 0, false}, {"SHARE", 5, 3, false},
-    {"BLOCKS", 9, 0, false}, {"INDIRECT", 8, 1, true}, {"OLDEST", 7, 4, false},
-    {"PER MIN", 8, 2, true}};
+	enum {
+		ALL = 7,
+		OF_USERS = 1,
+		OF_LEAKS = 2,
+		OF_SUMS = 4
+	} of;
+} columns[] = {{"BYTES", 9, 0, ALL}, {"SHARE", 5, 3, ALL},
+    {"BLOCKS", 9, 0, ALL}, {"INDIRECT", 8, 1, OF_LEAKS},
+    {"PART", 8, 1, OF_SUMS}, {"OLDEST", 7, 4, OF_USERS | OF_LEAKS},
+    {"PER MIN", 8, 2, OF_LEAKS}};
 
 const char *
 site_age_text(uint64_t age)
@@ -64,13 +70,12 @@ print_stacks(struct sites *sites, const struct site *site)
 		bool estimated = fabs(t->blocks - (double)t->nseen) >= 0.5;
 		struct audit audit = {.depth = t->depth, .stack = t->stack};
 
-		printf("  %s in %s block%s%s\n",
+		printf("  %s in %s block%s%s%s\n",
 		    bytes_text(site_tally_total(t), estimated),
 		    count_text(t->blocks, estimated),
 		    t->blocks < 1.5 ? "" : "s",
-		    t->depth == 0
-			? ":"
-			: xprint(", one at %lx, allocated by:", t->example));
+		    t->example != 0 ? xprint(", one at %lx", t->example) : "",
+		    t->depth == 0 ? ":" : ", allocated by:");
 		if (t->depth != 0)
 			audit_print_stack(sites->model, &audit, 4);
 		else
@@ -80,17 +85,26 @@ print_stacks(struct sites *sites, const struct site *site)
 		printf("  %zu more stacks\n", site->ntallies - STACKS_MAX);
 }
 
+/* Has the table this column, if there is space? */
+static bool
+is_column_of(const struct sites *sites, const struct column *c)
+{
+	if (sites->sum_kind == NULL)
+		return c->of & (sites->are_leaks ? OF_LEAKS : OF_USERS);
+	return c->of == ALL || (c->of == OF_SUMS && sites->sum_kind->part != 0);
+}
+
 /* Is there space for this column, and for all of smaller ranks? */
 static bool
 has_column(const struct sites *sites, size_t column)
 {
 	size_t width = print_width(), used = 1;
 
-	if (columns[column].of_leaks && !sites->are_leaks)
+	if (!is_column_of(sites, &columns[column]))
 		return false;
 	for (size_t i = 0; i < array_size(columns); i++)
 		if (columns[i].rank <= columns[column].rank &&
-		    (sites->are_leaks || !columns[i].of_leaks))
+		    is_column_of(sites, &columns[i]))
 			used += columns[i].width + 1;
 	return columns[column].rank == 0 ||
 	       (width > CALL_SITE_WANTED && used <= width - CALL_SITE_WANTED);
@@ -117,7 +131,9 @@ print_head(const struct sites *sites)
 	const char *texts[array_size(columns)];
 
 	for (size_t i = 0; i < array_size(columns); i++)
-		texts[i] = columns[i].title;
+		texts[i] = columns[i].of == OF_SUMS && sites->sum_kind != NULL
+			       ? sites->sum_kind->part_title
+			       : columns[i].title;
 	print_cells(sites, texts);
 	puts("CALL SITE");
 }
@@ -131,6 +147,7 @@ print_row(struct sites *sites, const struct site *row, double all)
 	    xprint("%.0f%%", 100 * site_total(row) / all),
 	    count_text(row->blocks, about),
 	    row->held >= 0.5 ? bytes_text(row->held, about) : "-",
+	    row->part >= 0.5 ? bytes_text(row->part, about) : "-",
 	    site_age_text(row->oldest),
 	    row->rate < 0 ? "-" : bytes_text(row->rate, about)};
 
@@ -211,22 +228,21 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 	symbols_print_advice(model->target);
 	if (!unknown)
 		return;
-	if (model->sampling_mean != 0 && model->nhalved != 0)
+	if (model->sampling_mean != 0)
 		printf("\nunknown: allocated before sampling began, or of a "
 		       "size with so few bytes that\none sample in %s bytes "
-		       "has missed it; the interval was doubled %lu times,\n"
-		       "because of %lu samples.\n",
-		    size_text(model->sampling_mean), model->nhalved,
-		    layout_value(model->layout, L_SAMPLES_MAX));
-	else if (model->sampling_mean != 0)
-		printf("\nunknown: allocated before sampling began, or of a "
-		       "size with so few bytes that\none sample in %s bytes "
-		       "has missed it; a smaller interval misses less.\n",
-		    size_text(model->sampling_mean));
+		       "has missed it; %s.\n",
+		    size_text(model->sampling_mean),
+		    model->nhalved == 0
+			? "a smaller interval misses less"
+			: xprint("the interval was doubled %lu times,\nbecause "
+				 "of %lu samples",
+			      model->nhalved,
+			      layout_value(model->layout, L_SAMPLES_MAX)));
 	else if (model->target->live && !model->target->borrowed)
-		printf("\nunknown: nothing recorded the caller. \"umem ctl %d "
-		       "sample=default\" records it for\nlater allocations, "
-		       "\"umem run --debug\" for all blocks.\n",
+		printf("\nunknown: nothing recorded the caller. "
+		       "\"umem ctl %d sample=default\"\nrecords it for later "
+		       "allocations, \"umem run --debug\" for all blocks.\n",
 		    model->target->pid);
 	else
 		puts("\nunknown: nothing recorded the caller, as "
@@ -240,7 +256,8 @@ tally_json(struct sites *sites, const struct site_tally *t)
 	json_rounded("bytes", t->bytes);
 	json_rounded("blocks", t->blocks);
 	json_number("seen", t->nseen);
-	json_address("example", t->example);
+	if (t->example != 0)
+		json_address("example", t->example);
 	json_open("frames", '[');
 	for (unsigned i = 0; i < t->depth; i++)
 		audit_json_frames(sites->model, t->stack[i]);

@@ -6,20 +6,14 @@
  * library, in the stack of the allocation.  Lines that begin with # are
  * comments.
  */
-#include <errno.h>
-#include <fnmatch.h>
-#include <string.h>
+#include <limits.h>
 
-#include "tools/inspect/base/fields.h"
 #include "tools/inspect/model/audit.h"
 #include "tools/inspect/sites/suppress.h"
+#include "tools/inspect/symbols/frames.h"
 #include "tools/inspect/symbols/symbols.h"
 
-static struct pattern {
-	const char *text;
-	bool used;
-} *patterns;
-static size_t npatterns, patterns_capacity;
+static struct patterns patterns;
 
 /* A stack that was compared with the patterns. */
 struct verdict {
@@ -32,41 +26,23 @@ static void *verdicts; /* for tsearch() */
 void
 suppress_read(const char *path, int failure)
 {
-	FILE *file = fopen(path, "re");
-	const char *line;
-
-	if (file == NULL)
-		fail_with(failure, "%s: %s", path, strerror(errno));
-	while ((line = fields_line(file, path, failure)) != NULL) {
-		const char *text = line + strspn(line, " \t");
-		size_t n = strlen(text);
-
-		while (n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL)
-			n--;
-		if (n == 0 || text[0] == '#')
-			continue;
-		ARRAY_GROW(patterns, npatterns, patterns_capacity);
-		patterns[npatterns++] =
-		    (struct pattern){.text = xprint("%.*s", (int)n, text)};
-	}
-	fclose(file);
+	patterns_read(&patterns, NULL, path, failure);
 }
 
 bool
 suppress_is_on(void)
 {
-	return npatterns != 0;
+	return patterns.n != 0;
 }
 
 static bool
 name_matches(const char *name)
 {
-	for (size_t i = 0; name != NULL && i < npatterns; i++)
-		if (fnmatch(patterns[i].text, name, 0) == 0) {
-			patterns[i].used = true;
-			return true;
-		}
-	return false;
+	struct pattern *p = patterns_match(&patterns, name, UINT_MAX, 0);
+
+	if (p != NULL)
+		p->used = true;
+	return p != NULL;
 }
 
 static bool
@@ -99,7 +75,7 @@ suppress_matches(struct model *model, unsigned depth, const uint64_t *stack)
 	struct verdict key = {depth, stack, false}, *verdict;
 	bool is_new;
 
-	if (npatterns == 0 || depth == 0)
+	if (patterns.n == 0 || depth == 0)
 		return false;
 	verdict =
 	    tree_item(&verdicts, &key, sizeof(key), order_verdicts, &is_new);
@@ -112,7 +88,7 @@ size_t
 suppress_count(size_t *nused)
 {
 	*nused = 0;
-	for (size_t i = 0; i < npatterns; i++)
-		*nused += patterns[i].used;
-	return npatterns;
+	for (size_t i = 0; i < patterns.n; i++)
+		*nused += patterns.pattern[i].used;
+	return patterns.n;
 }

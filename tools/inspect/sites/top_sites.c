@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/inspect/model/audit.h"
 #include "tools/inspect/model/model_inner.h"
 #include "tools/inspect/sites/sites.h"
 #include "tools/inspect/sites/top_sites.h"
@@ -30,8 +31,7 @@ range_copy(
 		free(copy);
 		return false;
 	}
-	ARRAY_GROW(sites->copies, sites->ncopies, sites->copies_capacity);
-	sites->copies[sites->ncopies++] = copy;
+	ARRAY_ADD(sites->copies, sites->ncopies, sites->copies_capacity, copy);
 	target_add_region(
 	    target, (struct region){.at = at, .bytes = bytes, .local = copy});
 	return true;
@@ -60,7 +60,7 @@ samples_copy(struct top_sites *sites, struct model *model, uint64_t table,
 	size_t i = 0, first;
 
 	at[0] = table;
-	qsort(at, n, sizeof(*at), order_first_words);
+	ARRAY_SORT(at, n, order_first_words);
 	while (i < n && at[i] == 0)
 		i++;
 	while (i < n) {
@@ -109,7 +109,9 @@ top_sites_read(struct top_sites *sites, struct model *model)
 	uint64_t n = layout_variable(l, target, L_NSAMPLES) + 1, *table, *all;
 	size_t nall;
 
-	if (at == 0 || n >= UINT32_MAX)
+	if (!target->live)
+		model_take_samples(model);
+	if (!target->live || at == 0 || n >= UINT32_MAX)
 		return;
 	table = xalloc(8 * n);
 	all = xalloc(16 * n + 8);
@@ -139,19 +141,7 @@ order_top_stacks(const void *a, const void *b)
 {
 	const struct top_stack *x = a, *y = b;
 
-	if (x->depth != y->depth)
-		return x->depth < y->depth ? -1 : 1;
-	return x->depth == 0
-		   ? 0
-		   : memcmp(x->stack, y->stack, stack_bytes(x->depth));
-}
-
-static int
-order_top_names(const void *a, const void *b)
-{
-	const struct top_site *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
+	return audit_order_stacks(x->depth, x->stack, y->depth, y->stack);
 }
 
 static struct top_site *
@@ -161,7 +151,7 @@ site_named(struct top_sites *sites, const char *name)
 	bool is_new;
 
 	site = tree_item(
-	    &sites->by_name, &key, sizeof(key), order_top_names, &is_new);
+	    &sites->by_name, &key, sizeof(key), order_first_texts, &is_new);
 	if (!is_new)
 		return site;
 	ARRAY_GROW(sites->site, sites->n, sites->capacity);
@@ -233,11 +223,9 @@ top_sites_count(struct top_sites *sites, struct model *model)
 	for (size_t i = 0; i < model->nsamples; i++)
 		if (sample_is_live(&model->samples[i]))
 			count_sample(sites, model, &model->samples[i]);
-	if (sites->n != 0)
-		qsort(sites->site, sites->n, sizeof(*sites->site),
-		    order_top_sites);
-	if (!sites->looked)
-		top_sites_reset(sites);
+	ARRAY_SORT(sites->site, sites->n, order_top_sites);
+	for (size_t i = 0; i < sites->n && !sites->looked; i++)
+		sites->site[i]->first = sites->site[i]->bytes;
 	sites->looked = true;
 }
 
@@ -251,11 +239,4 @@ top_sites_forget(struct top_sites *sites, struct model *model)
 	free(model->samples);
 	model->samples = NULL;
 	model->nsamples = 0;
-}
-
-void
-top_sites_reset(struct top_sites *sites)
-{
-	for (size_t i = 0; i < sites->n; i++)
-		sites->site[i]->first = sites->site[i]->bytes;
 }

@@ -7,7 +7,7 @@
 struct top_site {
 	const char *name;
 	double bytes, blocks; /* estimates */
-	double first;         /* bytes at the first look, or at a reset */
+	double first;         /* bytes at the first look */
 	uint64_t nsamples;
 };
 
@@ -28,16 +28,13 @@ struct top_sites {
 };
 
 /*
- * Reads the samples of a process that runs into model->samples, valid until
- * top_sites_forget().
+ * Reads the samples of a process that runs, or of a core, into model->samples,
+ * valid until top_sites_forget().
  */
 void top_sites_read(struct top_sites *sites, struct model *model);
 
 /* Counts these samples by call site. */
 void top_sites_count(struct top_sites *sites, struct model *model);
 void top_sites_forget(struct top_sites *sites, struct model *model);
-
-/* From now on, growth counts from the present values. */
-void top_sites_reset(struct top_sites *sites);
 
 #endif

@@ -64,6 +64,6 @@ demangle_symbol(const char *symbol, bool *is_rust)
 	if (fits)
 		demangle(symbol);
 	*is_rust = name_is_rust;
-	strcpy(name + name_bytes, fits ? "" : "...");
+	memcpy(name + name_bytes, fits ? "" : "...", fits ? 1 : 4);
 	return name;
 }

@@ -14,6 +14,7 @@
  * have written it.  Therefore only its last LIST_MAX bytes and their last
  * RANGES_MAX lines count.
  */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,34 +42,27 @@ struct jit {
 	size_t n, capacity;
 };
 
-/* Returns the number of the process in its own PID namespace. */
-static int
-own_pid(const struct target *target)
+/* Takes the number of a process in its own PID namespace, the last one. */
+static void
+take_own_pid(char *line, void *pid)
 {
-	FILE *file = fopen(xprint("/proc/%d/status", target->reader), "r");
-	int pid = target->pid;
-	char line[256];
-
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, "NStgid:", 7) == 0)
-			pid = (int)strtol(strrchr(line, '\t'), NULL, 10);
-	if (file != NULL)
-		fclose(file);
-	return pid;
+	if (text_begins(line, "NStgid:"))
+		*(int *)pid = (int)strtol(strrchr(line, '\t'), NULL, 10);
 }
 
 /* Like perf(1), trusts only a list of the process's user or of root. */
 static FILE *
 open_list(struct target *target)
 {
-	int fd = target_file_open(
-	    target, xprint("/tmp/perf-%d.map", own_pid(target)));
 	struct stat list, process;
+	int pid = target->pid, fd;
 
+	text_each_line(proc_path(target->reader, "status"), take_own_pid, &pid);
+	fd = target_file_open(target, xprint("/tmp/perf-%d.map", pid));
 	if (fd < 0)
 		return NULL;
 	if (fstat(fd, &list) == 0 &&
-	    stat(xprint("/proc/%d", target->reader), &process) == 0 &&
+	    stat(proc_path(target->reader, ""), &process) == 0 &&
 	    (list.st_uid == process.st_uid || list.st_uid == 0))
 		return fdopen(fd, "r");
 	close(fd);
@@ -83,8 +77,7 @@ add_range(struct jit *jit, struct jit_range range)
 		memmove(jit->ranges, jit->ranges + jit->n,
 		    jit->n * sizeof(*jit->ranges));
 	}
-	ARRAY_GROW(jit->ranges, jit->n, jit->capacity);
-	jit->ranges[jit->n++] = range;
+	ARRAY_ADD(jit->ranges, jit->n, jit->capacity, range);
 }
 
 /* Reads the list; bytes that are appended meanwhile do not count. */
@@ -151,68 +144,42 @@ jit_function(struct jit *jit, uint64_t pc, uint64_t *offset)
 	return plain_text(line, strcspn(line, "\n"));
 }
 
-/* Python's interpreter writes a list from 3.12 on. */
-static bool
-is_python(const char *name)
-{
-	const char *at = strstr(name, "python3.");
-
-	return at != NULL && (at == name || at == name + strlen("lib")) &&
-	       strtol(at + strlen("python3."), NULL, 10) >= 12;
-}
+/*
+ * Python's interpreter writes a list from 3.12 on.  PHP generates code only on
+ * request, so its advice is for code without names; it is the last row.
+ */
+static const struct {
+	const char *file; /* a pattern of its name */
+	const char *advice;
+} runtimes[] = {{"node", "start node --perf-basic-prof "
+			 "--interpreted-frames-native-stack"},
+    {"libjvm.so*",
+	"jcmd %d Compiler.perfmap, again after more code was compiled"},
+    {"*python3.1[2-9]*", "start python3 -X perf"},
+    {"opcache.so", "start php -d opcache.jit_debug=0x10"}};
 
 const char *
-jit_advice(struct target *target)
+jit_advice(struct target *target, bool has_nameless)
 {
-	const char *program = program_name(target);
-
-	if (!target->live)
-		return NULL;
-	if (program != NULL && strcmp(program, "node") == 0)
-		return "start node --perf-basic-prof "
-		       "--interpreted-frames-native-stack";
-	for (size_t i = 0; i < target->nmaps; i++) {
-		const char *slash = strrchr(target->maps[i].name, '/');
-		const char *name = slash ? slash + 1 : target->maps[i].name;
-
-		if (text_begins(name, "libjvm.so"))
-			return xprint("jcmd %d Compiler.perfmap, again after "
-				      "more code was compiled",
-			    target->pid);
-		if (is_python(name))
-			return "start python3 -X perf";
-	}
+	for (size_t i = 0; target->live && i < target->nmaps; i++)
+		for (size_t j = 0; j < array_size(runtimes) - !has_nameless;
+		     j++)
+			if (fnmatch(runtimes[j].file,
+				program_object(target, &target->maps[i]),
+				0) == 0)
+				return xprint(runtimes[j].advice, target->pid);
 	return NULL;
-}
-
-/* The names are those of V8, HotSpot and CPython. */
-bool
-jit_is_program(const char *function)
-{
-	static const char *const runtimes[] = {"Builtin:", "BytecodeHandler:",
-	    "Stub:", "RegExp:", "Interpreter", "StubRoutines", NULL};
-	/* The packages of Java, behind the type of the result. */
-	static const char *const packages[] = {
-	    "java.", "javax.", "jdk.", "sun.", "com.sun.", NULL};
-	const char *class = strchr(function, ' ');
-	bool is_runtime = strstr(function, " node:") != NULL ||
-			  strstr(function, ":<frozen ") != NULL;
-
-	for (size_t i = 0; runtimes[i] != NULL; i++)
-		is_runtime |= text_begins(function, runtimes[i]);
-	for (size_t i = 0; class != NULL && packages[i] != NULL; i++)
-		is_runtime |= text_begins(class + 1, packages[i]);
-	return !is_runtime;
 }
 
 /* V8 marks a function by its compiler: "JS:*name". */
 const char *
 jit_plain(const char *function)
 {
-	if (text_begins(function, "JS:"))
-		function += strlen("JS:");
-	if (text_begins(function, "py::"))
-		function += strlen("py::");
+	static const char *const marks[] = {"JS:", "py::", "JIT$"};
+
+	for (size_t i = 0; i < array_size(marks); i++)
+		if (text_begins(function, marks[i]))
+			function += strlen(marks[i]);
 	if (*function != '\0' && strchr("~^*+", *function) != NULL)
 		function++;
 	/* A function without a name has its file only. */

@@ -16,13 +16,10 @@ struct jit *jit_open(struct target *target);
 const char *jit_function(struct jit *jit, uint64_t pc, uint64_t *offset);
 
 /*
- * Returns how to get the list of a process for the runtime in it, or NULL if no
- * runtime is known.
+ * Returns how to get the list of a process for the runtime in it, of which a
+ * function has no name, or NULL if no runtime is known.
  */
-const char *jit_advice(struct target *target);
-
-/* Is this a function of the program, and not one of its runtime? */
-bool jit_is_program(const char *function);
+const char *jit_advice(struct target *target, bool has_nameless);
 
 /* Returns the name without the marks of a compiler, or the name itself. */
 const char *jit_plain(const char *function);

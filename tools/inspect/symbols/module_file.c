@@ -53,8 +53,8 @@ has_id(const struct module *m, int fd)
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	const void *id = NULL;
 	ssize_t n = elf == NULL ? -1 : dwelf_elf_gnu_build_id(elf, &id);
-	bool same =
-	    n == (ssize_t)m->id_bytes && memcmp(id, m->id, m->id_bytes) == 0;
+	bool same = id != NULL && n == (ssize_t)m->id_bytes &&
+		    memcmp(id, m->id, m->id_bytes) == 0;
 
 	elf_end(elf);
 	return same;

@@ -106,8 +106,7 @@ read_all(struct target *target)
 			files[i].start < all->module[all->n - 1].end) ||
 		    !read_module(target, &files[i], &m))
 			continue;
-		ARRAY_GROW(all->module, all->n, all->capacity);
-		all->module[all->n++] = m;
+		ARRAY_ADD(all->module, all->n, all->capacity, m);
 	}
 	return all;
 }

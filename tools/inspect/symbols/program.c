@@ -39,35 +39,17 @@ started_name(const char *words, const char *comm)
 								     : NULL;
 }
 
-/* Reads a file of /proc/PID as a text. */
-static void
-proc_read(const struct target *target, const char *file, char *text, size_t n)
-{
-	char path[64];
-	FILE *from;
-	size_t length = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", target->pid, file);
-	from = fopen(path, "re");
-	if (from != NULL) {
-		length = fread(text, 1, n - 1, from);
-		fclose(from);
-	}
-	text[length] = '\0';
-}
-
 static void
 find_live(struct target *target, struct program *program)
 {
-	char words[4096], comm[64], path[64];
+	char words[4096], comm[64];
 	struct stat status;
 
-	proc_read(target, "cmdline", words, sizeof(words));
-	proc_read(target, "comm", comm, sizeof(comm));
+	proc_read(target->pid, "cmdline", words, sizeof(words));
+	proc_read(target->pid, "comm", comm, sizeof(comm));
 	comm[strcspn(comm, "\n")] = '\0';
 	program->name = started_name(words, comm);
-	snprintf(path, sizeof(path), "/proc/%d/exe", target->pid);
-	if (stat(path, &status) != 0)
+	if (stat(proc_path(target->pid, "exe"), &status) != 0)
 		return;
 	for (size_t i = 0; i < target->nmaps; i++)
 		if (target->maps[i].file &&

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "tools/inspect/symbols/frames.h"
 #include "tools/inspect/symbols/jit.h"
 #include "tools/inspect/symbols/modules.h"
 #include "tools/inspect/symbols/program.h"
@@ -73,7 +74,8 @@ find_frame(struct target *target, uint64_t pc)
 		frame.function = jit_function(symbols->jit, pc, &offset);
 		if (frame.function != NULL)
 			frame.object = SYMBOL_JIT;
-		else if (frame.object == NULL)
+		else if (frame.object == NULL ||
+			 text_begins(frame.object, "zero (")) /* of PHP */
 			symbols->has_nameless = true;
 	}
 	if (frame.object == NULL)
@@ -94,6 +96,14 @@ symbols_open(struct target *target)
 	target->symbols = xalloc(sizeof(*target->symbols));
 	target->symbols->source = source_open(target);
 	target->symbols->jit = jit_open(target);
+}
+
+void
+symbols_close(struct target *target)
+{
+	if (target->symbols != NULL)
+		source_close(target->symbols->source);
+	target->symbols = NULL;
 }
 
 static struct known *
@@ -131,6 +141,9 @@ symbol_frames(struct target *target, uint64_t pc, size_t *n)
 			frames[i].name =
 			    xprint("%s`%s", whole.object, frames[i].function);
 		}
+		for (size_t i = 0; i < known->n; i++)
+			frames[i].kinds =
+			    frames_kinds(frames[i].object, frames[i].function);
 		known->frames =
 		    xresize(known->frames, known->n * sizeof(*known->frames));
 		memcpy(known->frames, frames, known->n * sizeof(*frames));
@@ -182,7 +195,7 @@ symbols_print_advice(struct target *target)
 	if (symbols == NULL || !target->live ||
 	    (symbols->jit != NULL && !symbols->has_nameless))
 		return;
-	advice = jit_advice(target);
+	advice = jit_advice(target, symbols->has_nameless);
 	if (advice != NULL)
 		printf("\nFunction names: %s\n", advice);
 	else if (symbols->has_nameless)

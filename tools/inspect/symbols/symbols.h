@@ -28,6 +28,7 @@ struct symbol_frame {
 	const char *path; /* of that file, as the compiler has it; or NULL */
 	bool is_rust;     /* its symbol is one of rustc */
 	bool is_inlined;  /* by the compiler, into the next frame */
+	unsigned kinds;   /* frames_kinds() */
 };
 
 /*
@@ -48,6 +49,9 @@ void symbol_print(struct target *target, uint64_t pc, int indent);
  */
 size_t symbol_unwind(struct target *target, const struct thread *thread,
     uint64_t *pcs, size_t n);
+
+/* Frees the files of a target, of which no name is looked up any more. */
+void symbols_close(struct target *target);
 
 /* Has one of these functions the text in its name? */
 bool symbol_matches(struct target *target, uint64_t pc, const char *text);

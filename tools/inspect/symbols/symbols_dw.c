@@ -266,6 +266,14 @@ source_open(struct target *target)
 	return source;
 }
 
+void
+source_close(struct source *source)
+{
+	if (source != NULL)
+		dwfl_end(source->dwfl);
+	free(source);
+}
+
 /* Returns the module that has the call before this return address. */
 static Dwfl_Module *
 module_of(struct source *source, uint64_t pc)

@@ -8,6 +8,12 @@ source_open(struct target *target)
 	return NULL;
 }
 
+void
+source_close(struct source *source)
+{
+	(void)source;
+}
+
 size_t
 source_unwind(struct source *source, struct target *target,
     const struct thread *thread, uint64_t *pcs, size_t n)

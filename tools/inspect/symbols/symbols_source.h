@@ -11,6 +11,7 @@
 struct source;
 
 struct source *source_open(struct target *target);
+void source_close(struct source *source);
 
 /* Implements symbol_unwind(); 0: this source cannot. */
 size_t source_unwind(struct source *source, struct target *target,

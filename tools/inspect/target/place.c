@@ -41,32 +41,19 @@ is_unit(const char *part)
 
 /* Takes the place from a line of /proc/PID/cgroup: number:names:group. */
 static void
-take_line(struct place *place, char *line)
+take_line(char *line, void *arg)
 {
+	struct place *place = arg;
 	bool units =
 	    text_begins(line, "0::") || strstr(line, ":name=systemd:") != NULL;
 
 	if (*place->container == '\0')
 		place->container = container_in(line);
 	/* The innermost unit counts. */
-	for (char *part = strtok(line, "/\n"); part != NULL && units;
-	     part = strtok(NULL, "/\n"))
+	for (char *part = strtok(line, "/"); part != NULL && units;
+	     part = strtok(NULL, "/"))
 		if (is_unit(part))
 			place->unit = plain_text(part, strlen(part));
-}
-
-static void
-read_groups(int pid, struct place *place)
-{
-	FILE *file = fopen(xprint("/proc/%d/cgroup", pid), "re");
-	char *line = NULL;
-	size_t capacity = 0;
-
-	while (file != NULL && getline(&line, &capacity, file) > 0)
-		take_line(place, line);
-	free(line);
-	if (file != NULL)
-		fclose(file);
 }
 
 /* Returns the PID namespace of a process if it is not ours, or "". */
@@ -76,8 +63,7 @@ other_namespace(int pid)
 	char mine[64] = "", its[64] = "";
 
 	if (readlink("/proc/self/ns/pid", mine, sizeof(mine) - 1) <= 0 ||
-	    readlink(xprint("/proc/%d/ns/pid", pid), its, sizeof(its) - 1) <=
-		0 ||
+	    readlink(proc_path(pid, "ns/pid"), its, sizeof(its) - 1) <= 0 ||
 	    strcmp(mine, its) == 0)
 		return "";
 	return xprint("%s", its);
@@ -103,7 +89,7 @@ place_read(const struct target *target)
 
 	if (!target->live)
 		return place;
-	read_groups(target->pid, &place);
+	text_each_line(proc_path(target->pid, "cgroup"), take_line, &place);
 	if (*place.container == '\0')
 		place.container = other_namespace(target->pid);
 	place.age = age_of(target);

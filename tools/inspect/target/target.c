@@ -9,6 +9,8 @@
  * regions of a core are the mapped file (target_core.c).
  */
 #include <assert.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,9 +26,8 @@
 #define SCAN_MIN   ((uint64_t)1 << 40)
 #define SCAN_TIMES 16
 
-/* Copies of at most SMALL_MAX share a mapping of BLOCK_BYTES. */
-#define SMALL_MAX   (128 * KIB)
-#define BLOCK_BYTES (16 * MIB)
+/* Larger copies have mappings of their own. */
+#define SMALL_MAX (128 * KIB)
 
 /* An untouched part of this size is not in a copy. */
 #define GAP_MIN (64 * MIB)
@@ -68,6 +69,7 @@ target_open(const char *name)
 		return target_open_process(name);
 	target = target_new(name, /* live */ false);
 	core_open(target);
+	alloc_bound_by(target_resident(target));
 	return target;
 }
 
@@ -125,15 +127,6 @@ target_hold(struct target *target, enum hold what)
 }
 
 void
-target_note_pause(struct target *target)
-{
-	double stopped = seconds_now() - target->stopped_at;
-
-	if (stopped > target->pause)
-		target->pause = stopped;
-}
-
-void
 target_release(struct target *target)
 {
 	if (!target->held || target->borrowed)
@@ -141,34 +134,27 @@ target_release(struct target *target)
 	assert(target->live);
 	live_release(target);
 	target->held = false;
-	target_note_pause(target);
-}
-
-void
-target_read_maps(struct target *target)
-{
-	if (target->live)
-		live_read_maps(target);
-}
-
-void
-target_read_kernel_references(struct target *target)
-{
-	if (target->live)
-		live_read_kernel_references(target);
+	target->pause = fmax(target->pause, seconds_now() - target->stopped_at);
 }
 
 void
 target_read_thread(struct target *target, int tid)
 {
-	struct thread *thread;
+	struct thread thread = {.tid = tid};
 
 	assert(target->borrowed && tid > 0);
-	ARRAY_GROW(target->threads, target->nthreads, target->threads_capacity);
-	thread = &target->threads[target->nthreads++];
-	memset(thread, 0, sizeof(*thread));
-	thread->tid = tid;
-	live_read_thread(thread, /* all */ true);
+	live_read_thread(&thread, /* all */ true);
+	ARRAY_ADD(target->threads, target->nthreads, target->threads_capacity,
+	    thread);
+}
+
+int
+target_stack_of(const struct target *target, const struct mapping *m)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i].sp - m->start < m->end - m->start)
+			return target->threads[i].tid;
+	return 0;
 }
 
 /* Returns the index of the first region that ends above at. */
@@ -395,13 +381,6 @@ target_words(struct target *target, uint64_t *at, uint64_t end, size_t *n)
 	return NULL;
 }
 
-void
-target_copy_end(struct target *target)
-{
-	if (target->live)
-		live_copy_end(target);
-}
-
 static char *
 map_copy(uint64_t bytes)
 {
@@ -414,43 +393,22 @@ map_copy(uint64_t bytes)
 	return to;
 }
 
-/* Mappings for small copies, as those of stacks. */
-static struct {
-	char **block;
-	size_t n, capacity;
-	uint64_t used; /* bytes of the last */
-} blocks;
-
 /* Returns memory for a copy, which reads as zeros. */
 static char *
 copy_new(uint64_t bytes)
 {
-	uint64_t at = (blocks.used + 63) / 64 * 64;
-
-	if (bytes > SMALL_MAX)
-		return map_copy(bytes);
-	if (blocks.n == 0 || bytes > BLOCK_BYTES - at) {
-		ARRAY_GROW(blocks.block, blocks.n, blocks.capacity);
-		blocks.block[blocks.n++] = map_copy(BLOCK_BYTES);
-		at = 0;
-	}
-	blocks.used = at + bytes;
-	return blocks.block[blocks.n - 1] + at;
+	return bytes > SMALL_MAX ? map_copy(bytes) : xalloc(bytes);
 }
 
-/* Frees a copy; small ones are freed by blocks_forget(). */
 static void
 copy_free(const void *copy, uint64_t bytes)
 {
-	if (bytes > SMALL_MAX)
-		munmap((void *)(uintptr_t)copy, bytes);
-}
+	void *start = (void *)(uintptr_t)copy;
 
-static void
-blocks_forget(void)
-{
-	while (blocks.n > 0)
-		munmap(blocks.block[--blocks.n], BLOCK_BYTES);
+	if (bytes > SMALL_MAX)
+		munmap(start, bytes);
+	else
+		free(start);
 }
 
 /*
@@ -460,7 +418,7 @@ blocks_forget(void)
 static uint64_t
 bytes_before(uint64_t at)
 {
-	return at % 64;
+	return at % 16;
 }
 
 /* Copies a part of a piece that no region overlaps. */
@@ -598,6 +556,17 @@ target_pack(struct target *target, uint64_t at, uint64_t bytes)
 	return each_gap(target, at, bytes, /* sparse */ true, pack_gap);
 }
 
+const void *
+target_fetch(struct target *target, uint64_t at, uint64_t bytes)
+{
+	const void *copy = target_at(target, at, bytes);
+
+	if (copy == NULL && target->live &&
+	    target_copy(target, at, bytes, /* sparse */ false))
+		copy = target_at(target, at, bytes);
+	return copy;
+}
+
 void
 target_measure(struct target *target, uint64_t at, uint64_t bytes,
     struct target_size *size)
@@ -624,7 +593,6 @@ target_forget(struct target *target)
 	assert(!target->held);
 	for (size_t i = 0; i < target->nregions; i++)
 		region_unmap(&target->regions[i]);
-	blocks_forget();
 	pack_forget();
 	target->nregions = 0;
 	target->last = 0;
@@ -658,20 +626,8 @@ target_mapped(struct target *target, uint64_t at, uint64_t bytes)
 static const struct mapping *
 mapping_at(const struct mapping *maps, size_t n, uint64_t at)
 {
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		const struct mapping *m = &maps[middle];
-
-		if (at < m->start)
-			high = middle;
-		else if (at >= m->end)
-			low = middle + 1;
-		else
-			return m;
-	}
-	return NULL;
+	return n == 0 ? NULL
+		      : bsearch(&at, maps, n, sizeof(*maps), order_range);
 }
 
 const struct mapping *

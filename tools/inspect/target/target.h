@@ -73,7 +73,7 @@ struct target {
 	bool was_copied;     /* ... or was */
 	bool reads_lines;    /* ... by lines, instead of packing it */
 	struct mapping *maps;
-	size_t nmaps;
+	size_t nmaps, maps_capacity;
 	uint64_t scan_left;    /* bytes; see target_scan() */
 	struct mapping *files; /* of a core; also those without memory in it */
 	size_t nfiles;
@@ -191,7 +191,6 @@ target_is_still(const struct target *target)
 
 /* Reads one stopped thread into a new element of target->threads. */
 void target_read_thread(struct target *target, int tid);
-void target_read_maps(struct target *target);
 void target_read_kernel_references(struct target *target);
 
 /*
@@ -239,6 +238,9 @@ const uint64_t *target_words(
 /* Returns the copy of target memory, valid until target_forget(), or NULL. */
 const void *target_at(struct target *target, uint64_t at, uint64_t bytes);
 
+/* Copies memory of a live target unless it is copied, and returns it. */
+const void *target_fetch(struct target *target, uint64_t at, uint64_t bytes);
+
 /*
  * Returns target memory, like target_at(), or reads it by lines, without which
  * it reads as zeros.  Valid until the next call.
@@ -284,8 +286,6 @@ extern const char *target_sysroot;
  */
 const char *target_line(struct target *target, uint64_t at, uint64_t *bytes);
 void target_add_region(struct target *target, struct region region);
-/* A stop ends: is it the longest? */
-void target_note_pause(struct target *target);
 /* Reads a number of /proc/PID/status; -1: there is none. */
 long live_status(int pid, const char *key);
 _Noreturn void live_fail_gone(struct target *target);
@@ -310,7 +310,6 @@ void live_pack(
 void live_add_lines(struct target *target, uint64_t at, uint64_t bytes);
 void live_measure(struct target *target, uint64_t at, uint64_t bytes,
     struct target_size *size);
-void live_copy_end(struct target *target);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 bool live_read(struct target *target, uint64_t at, uint64_t bytes, char *to);
 /*
@@ -342,9 +341,10 @@ pagemap_is_there(uint64_t word)
 	return word >> 62 != 0;
 }
 void live_read_maps(struct target *target);
+/* Parses a line of /proc/PID/maps; returns false if it is none. */
+bool live_parse_mapping(const char *line, struct mapping *m);
 /* Reads the general registers of a stopped thread, or all. */
 void live_read_thread(struct thread *thread, bool all);
-void live_read_kernel_references(struct target *target); /* target_kernel.c */
 
 void core_open(struct target *target);
 
@@ -355,6 +355,12 @@ void core_open(struct target *target);
  */
 void target_scan_anew(struct target *target);
 void target_scan(struct target *target, uint64_t bytes);
+
+/*
+ * Returns the thread whose stack pointer is in the mapping, or 0.  The target
+ * was stopped, or is a core.
+ */
+int target_stack_of(const struct target *target, const struct mapping *m);
 
 /* Returns the bytes that the target has in memory or swapped out. */
 uint64_t target_resident(const struct target *target);

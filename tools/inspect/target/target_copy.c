@@ -24,7 +24,6 @@
  * copy when little is left.
  */
 #include <assert.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,22 +174,6 @@ run_thread(struct target *target, const struct copy_request *request, int tid)
 	}
 }
 
-/* The kernel is to end the copy, not the process, when memory runs out. */
-static void
-end_first(int copy)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", copy);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (write(fd, "1000", 4) != 4)
-		print_warning("warning: %s cannot be written to", path);
-	close(fd);
-}
-
 bool
 target_make_copy(struct target *target, const struct copy_request *request)
 {
@@ -212,7 +195,8 @@ target_make_copy(struct target *target, const struct copy_request *request)
 	if (copy == 0 || waitpid(copy, &status, __WALL) != copy ||
 	    !WIFSTOPPED(status))
 		return false;
-	end_first(copy);
+	/* The kernel is to end the copy, not the process. */
+	memory_kill_first(copy);
 	target->made = xalloc(sizeof(*target->made));
 	*target->made = (struct target){.name = target->name,
 	    .pid = copy,

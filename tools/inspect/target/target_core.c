@@ -173,10 +173,9 @@ take_thread(struct target *target, const char *at, size_t n)
 	if (n < sizeof(status))
 		return NULL;
 	memcpy(&status, at, sizeof(status));
-	ARRAY_GROW(target->threads, target->nthreads, target->threads_capacity);
-	thread = &target->threads[target->nthreads++];
-	memset(thread, 0, sizeof(*thread));
-	thread->tid = status.pr_pid;
+	ARRAY_ADD(target->threads, target->nthreads, target->threads_capacity,
+	    (struct thread){.tid = status.pr_pid, .stopped = true});
+	thread = &target->threads[target->nthreads - 1];
 	thread->nwords = sizeof(status.pr_reg) / 8;
 	thread->words = xalloc(sizeof(status.pr_reg));
 	memcpy(thread->words, &status.pr_reg, sizeof(status.pr_reg));
@@ -185,7 +184,6 @@ take_thread(struct target *target, const char *at, size_t n)
 #ifdef REGISTER_TP
 	thread->tp = thread->words[REGISTER_TP];
 #endif
-	thread->stopped = true;
 	return thread;
 }
 
@@ -251,9 +249,7 @@ take_names(struct target *target, const char *at, size_t n)
 	}
 	for (size_t i = 0; i < target->nfiles; i++)
 		name_maps(target, &target->files[i]);
-	if (target->nfiles != 0)
-		qsort(target->files, target->nfiles, sizeof(*target->files),
-		    order_first_words);
+	ARRAY_SORT(target->files, target->nfiles, order_first_words);
 }
 
 /*
@@ -375,8 +371,7 @@ core_open(struct target *target)
 			take_load(target, &segments[i]);
 	warn_cut(target, segments, n);
 	join_regions(target);
-	qsort(target->maps, target->nmaps, sizeof(*target->maps),
-	    order_first_words);
+	ARRAY_SORT(target->maps, target->nmaps, order_first_words);
 	for (size_t i = 0; i < n; i++) {
 		const Elf64_Phdr *p = &segments[i];
 		uint64_t bytes = file_part(target, p->p_offset, p->p_filesz);

@@ -19,9 +19,6 @@
  * map of a core.  Because its calls of open() are bound to the first symbol of
  * this name, which is the executable's, this file defines open() and open64().
  * While target_file_guard() is in effect, both open ELF files only.
- *
- * A kernel before 5.6 has no openat2().  There, only paths without symbolic
- * links are followed.
  */
 #include <asm/fcntl.h>
 #include <elf.h>
@@ -74,8 +71,9 @@ struct rights {
 
 /* Reads the numbers of a line of /proc/PID/status. */
 static void
-take_line(struct rights *rights, const char *line)
+take_line(char *line, void *arg)
 {
+	struct rights *rights = arg;
 	char *end;
 	unsigned id[4];
 
@@ -92,26 +90,16 @@ take_line(struct rights *rights, const char *line)
 
 		if (end == line)
 			return;
-		ARRAY_GROW(rights->groups, rights->ngroups, rights->capacity);
-		rights->groups[rights->ngroups++] = (unsigned)group;
+		ARRAY_ADD(rights->groups, rights->ngroups, rights->capacity,
+		    (unsigned)group);
 	}
 }
 
 static bool
 rights_of_process(int pid, struct rights *rights)
 {
-	char path[64], *line = NULL;
-	size_t n = 0;
-	FILE *file;
-
 	*rights = (struct rights){.user = UINT32_MAX};
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "re");
-	while (file != NULL && getline(&line, &n, file) > 0)
-		take_line(rights, line);
-	free(line);
-	if (file != NULL)
-		fclose(file);
+	text_each_line(proc_path(pid, "status"), take_line, rights);
 	return rights->user != UINT32_MAX;
 }
 
@@ -178,40 +166,6 @@ rights_change(const struct rights *from, const struct rights *to)
 	       set_capabilities(to->capabilities);
 }
 
-/*
- * Follows a path without symbolic links, for kernels without openat2().  Of a
- * link it opens the link itself, which is no regular file and no directory.
- */
-static int
-walk_path(int root, const char *path)
-{
-	int dir = dup(root);
-	char name[256];
-
-	while (dir >= 0) {
-		size_t n;
-		int next;
-
-		path += strspn(path, "/");
-		n = strcspn(path, "/");
-		if (n == 0)
-			return dir;
-		if (n >= sizeof(name) || (n == 2 && memcmp(path, "..", 2) == 0))
-			break;
-		memcpy(name, path, n);
-		name[n] = '\0';
-		path += n;
-		next = raw_open(dir, name, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
-		close(dir);
-		dir = next;
-	}
-	if (dir >= 0) {
-		close(dir);
-		errno = ELOOP;
-	}
-	return -1;
-}
-
 /* Finds the file of a path below a root; opens nothing. */
 static int
 resolve(int root, const char *path)
@@ -224,9 +178,6 @@ resolve(int root, const char *path)
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
-	/* Filters of containers answer EPERM for a call they do not know. */
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = walk_path(root, path);
 	return fd;
 }
 
@@ -298,7 +249,7 @@ open_root(const struct target *target)
 	const char *root = *target_sysroot != '\0' ? target_sysroot : "/";
 
 	if (target->live)
-		root = xprint("/proc/%d/root", target->reader);
+		root = proc_path(target->reader, "root");
 	return raw_open(HERE, root, O_PATH | O_CLOEXEC | O_DIRECTORY, 0);
 }
 
@@ -311,7 +262,7 @@ target_file_open(struct target *target, const char *path)
 int
 target_file_link(struct target *target, const char *link)
 {
-	const char *path = xprint("/proc/%d/%s", target->reader, link);
+	const char *path = proc_path(target->reader, link);
 
 	return open_as_target(
 	    target, raw_open(HERE, path, O_PATH | O_CLOEXEC, 0), NULL);

@@ -18,10 +18,9 @@
 static void
 keep_word(struct target *target, uint64_t word, const char *what)
 {
-	ARRAY_GROW(target->kernel_references, target->nkernel_references,
-	    target->kernel_references_capacity);
-	target->kernel_references[target->nkernel_references++] =
-	    (struct kernel_reference){.word = word, .what = what};
+	ARRAY_ADD(target->kernel_references, target->nkernel_references,
+	    target->kernel_references_capacity,
+	    (struct kernel_reference){.word = word, .what = what});
 }
 
 /* Reads the hexadecimal words after key in the lines of a file. */
@@ -51,6 +50,7 @@ static void
 read_descriptor(struct target *target, int dir, const char *fd)
 {
 	char name[32];
+	/* dir is open.  NOLINTNEXTLINE(*StdCLibraryFunctions) */
 	ssize_t n = readlinkat(dir, fd, name, sizeof(name) - 1);
 
 	if (n <= 0)
@@ -63,22 +63,21 @@ read_descriptor(struct target *target, int dir, const char *fd)
 }
 
 void
-live_read_kernel_references(struct target *target)
+target_read_kernel_references(struct target *target)
 {
 	struct dirent *entry;
-	char path[64];
 	DIR *dir;
 
+	if (!target->live)
+		return;
 	assert(target->held);
 	target->nkernel_references = 0;
-	snprintf(path, sizeof(path), "/proc/%d/fd", target->reader);
-	dir = opendir(path);
+	dir = opendir(proc_path(target->reader, "fd"));
 	while (dir != NULL && (entry = readdir(dir)) != NULL)
 		if (entry->d_name[0] != '.')
 			read_descriptor(target, dirfd(dir), entry->d_name);
 	if (dir != NULL)
 		closedir(dir);
-	snprintf(path, sizeof(path), "/proc/%d/timers", target->pid);
-	read_lines(
-	    target, path, "signal:", "/", "the kernel, for a timer's signal");
+	read_lines(target, proc_path(target->pid, "timers"), "signal:", "/",
+	    "the kernel, for a timer's signal");
 }

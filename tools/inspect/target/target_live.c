@@ -25,11 +25,10 @@
 long
 live_status(int pid, const char *key)
 {
-	char path[64];
 	uint64_t value;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	return file_number(path, key, &value) ? (long)value : -1;
+	return file_number(proc_path(pid, "status"), key, &value) ? (long)value
+								  : -1;
 }
 
 _Noreturn void
@@ -84,13 +83,10 @@ live_reader(const struct target *target)
 static void
 find_reader(struct target *target)
 {
-	char path[64];
+	DIR *dir = opendir(proc_path(target->pid, "task"));
 	struct dirent *entry;
-	DIR *dir;
 
 	assert(target->nthreads == 0 && target->nmaps == 0);
-	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
-	dir = opendir(path);
 	while (dir != NULL && target->nmaps == 0 &&
 	       (entry = readdir(dir)) != NULL) {
 		target->reader = (int)strtol(entry->d_name, NULL, 10);
@@ -108,19 +104,11 @@ find_reader(struct target *target)
 static uint64_t
 stat_field(int pid, int n)
 {
-	char path[64], text[1024];
+	char text[1024];
 	const char *field;
-	size_t length;
-	FILE *file;
 
 	assert(n > 2);
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	if (file == NULL)
-		return 0;
-	length = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[length] = '\0';
+	proc_read(pid, "stat", text, sizeof(text));
 	/* The name before the third field may have any characters. */
 	field = strrchr(text, ')');
 	for (; field != NULL && n > 2; n--)
@@ -137,17 +125,9 @@ read_random(int tid, uint64_t *random)
 {
 	uint64_t entries[128];
 	struct iovec local = {random, 2 * sizeof(*random)}, remote = local;
-	char path[64];
-	ssize_t n = 0;
-	int fd;
+	size_t n = proc_read(tid, "auxv", (char *)entries, sizeof(entries));
 
-	snprintf(path, sizeof(path), "/proc/%d/auxv", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, entries, sizeof(entries));
-		close(fd);
-	}
-	for (ssize_t i = 0; i + 1 < n / 8; i += 2) {
+	for (size_t i = 0; i + 1 < n / 8; i += 2) {
 		if (entries[i] != AT_RANDOM)
 			continue;
 		remote.iov_base = (void *)entries[i + 1];
@@ -161,10 +141,8 @@ identity_of(struct target *target)
 	struct identity identity = {.start = stat_field(target->pid, 22)};
 	int tid = live_reader(target);
 	struct stat exe;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", tid);
-	if (stat(path, &exe) == 0) {
+	if (stat(proc_path(tid, "exe"), &exe) == 0) {
 		identity.device = exe.st_dev;
 		identity.inode = exe.st_ino;
 	}
@@ -190,23 +168,16 @@ identity_note(struct target *target)
 void
 live_open_memory(struct target *target)
 {
-	char path[64];
-
-	if (target->memory >= 0)
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/mem", live_reader(target));
-	target->memory = open(path, O_RDWR | O_CLOEXEC);
+	if (target->memory < 0)
+		target->memory = open(
+		    proc_path(live_reader(target), "mem"), O_RDWR | O_CLOEXEC);
 }
 
 void
 live_open(struct target *target)
 {
-	char path[64];
-
-	errno = 0;
 	target->pid = target->reader = (int)strtol(target->name, NULL, 10);
-	snprintf(path, sizeof(path), "/proc/%d", target->pid);
-	if (target->pid <= 0 || access(path, F_OK) != 0)
+	if (target->pid <= 0 || access(proc_path(target->pid, ""), F_OK) != 0)
 		fail_with(EXIT_ERROR, "%s: no such process", target->name);
 	if (target->pid == getpid())
 		fail_with(EXIT_ERROR, "%s: that is this command", target->name);
@@ -219,49 +190,51 @@ live_open(struct target *target)
 	alloc_bound_by(target_resident(target));
 }
 
-static void
-parse_mapping(struct target *target, char *line, size_t *capacity)
+bool
+live_parse_mapping(const char *line, struct mapping *m)
 {
-	struct mapping m = {0};
 	char bits[5];
 	int name = 0;
 	unsigned long inode;
 
-	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%lx-%lx %4s %lx %*x:%*x %lu %n", &m.start, &m.end,
-		bits, &m.offset, &inode, &name) < 5)
+	*m = (struct mapping){0};
+	if (sscanf(line, "%lx-%lx %4s %lx %*x:%*x %lu %n", &m->start, &m->end,
+		bits, &m->offset, &inode, &name) < 5)
+		return false;
+	m->read = bits[0] == 'r';
+	m->write = bits[1] == 'w';
+	m->execute = bits[2] == 'x';
+	m->shared = bits[3] == 's';
+	m->inode = inode;
+	m->file = inode != 0;
+	m->path = m->file && name ? xprint("%s", line + name) : NULL;
+	m->name = name ? plain_text(line + name, SIZE_MAX) : "";
+	return true;
+}
+
+static void
+add_mapping(char *line, void *arg)
+{
+	struct target *target = arg;
+	struct mapping m;
+
+	if (!live_parse_mapping(line, &m))
 		return;
-	m.read = bits[0] == 'r';
-	m.write = bits[1] == 'w';
-	m.execute = bits[2] == 'x';
-	m.shared = bits[3] == 's';
-	m.inode = inode;
-	m.file = inode != 0;
-	m.path = m.file && name ? xprint("%s", line + name) : NULL;
-	m.name = name ? plain_text(line + name, SIZE_MAX) : "";
-	ARRAY_GROW(target->maps, target->nmaps, *capacity);
-	target->maps[target->nmaps++] = m;
+	ARRAY_ADD(target->maps, target->nmaps, target->maps_capacity, m);
 }
 
 void
 live_read_maps(struct target *target)
 {
-	char *line = NULL, path[64];
-	size_t n = 0, capacity = 0;
-	FILE *file;
+	char name[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", target->pid,
-	    live_reader(target));
-	file = fopen(path, "r");
-	if (file == NULL && (errno == ENOENT || errno == ESRCH))
-		live_fail_gone(target);
-	if (file == NULL)
-		live_fail_permission(target);
+	snprintf(name, sizeof(name), "task/%d/maps", live_reader(target));
 	target->maps = NULL;
-	target->nmaps = 0;
+	target->nmaps = target->maps_capacity = 0;
 	target_scan_anew(target);
-	while (getline(&line, &n, file) > 0)
-		parse_mapping(target, line, &capacity);
-	free(line);
-	fclose(file);
+	if (text_each_line(proc_path(target->pid, name), add_mapping, target))
+		return;
+	if (errno == ENOENT || errno == ESRCH)
+		live_fail_gone(target);
+	live_fail_permission(target);
 }

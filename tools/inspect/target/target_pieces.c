@@ -79,9 +79,9 @@ piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
 	while (bytes > 0) {
 		uint64_t n = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
 
-		ARRAY_GROW(pieces.piece, pieces.n, pieces.capacity);
-		pieces.piece[pieces.n++] = (struct piece){
-		    .at = at, .bytes = n, .to = to, .pages = pages};
+		ARRAY_ADD(pieces.piece, pieces.n, pieces.capacity,
+		    (struct piece){
+			.at = at, .bytes = n, .to = to, .pages = pages});
 		at += n;
 		if (to != NULL)
 			to += n;
@@ -95,8 +95,8 @@ piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
 static uint64_t buffers[COPIERS_MAX][BUFFER_BYTES / 8];
 
 /*
- * The thread with the first buffer shows progress, unless the target is
- * stopped: output to a terminal may wait, and the target would wait with it.
+ * The thread with the first buffer shows progress if it reads a copy of the
+ * target.  Output to a terminal may wait, and a stopped target would wait too.
  */
 static void *
 pieces_work(void *buffer)
@@ -108,10 +108,10 @@ pieces_work(void *buffer)
 	       pieces.n) {
 		struct piece *p = &pieces.piece[i];
 
-		if (buffer == buffers[0] && pieces.target->reads_made)
+		if (buffer == buffers[0] && pieces.target->reads_made) {
 			target_check_copy(pieces.target);
-		if (buffer == buffers[0] && !pieces.target->held)
 			progress_show("reading memory", i, pieces.n);
+		}
 		if (p->to != NULL)
 			p->error = live_read_present(
 			    pieces.target, p->at, p->bytes, p->to, &p->any);
@@ -293,26 +293,9 @@ measure_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 }
 
 /*
- * Makes a part of a copy that the target has not touched read as zeros.  The
- * pages of a new copy do so without taking memory.
+ * Copies a range at once.  The parts that the target has not touched stay as
+ * they are in a new copy: zeros.  Returns true if some of it was readable.
  */
-static void
-clear_part(char *to, uint64_t bytes)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t before = -(uintptr_t)to % page, whole;
-
-	if (bytes < before + page) {
-		memset(to, 0, bytes);
-		return;
-	}
-	whole = (bytes - before) / page * page;
-	memset(to, 0, before);
-	madvise(to + before, whole, MADV_DONTNEED);
-	memset(to + before + whole, 0, bytes - before - whole);
-}
-
-/* Copies a range at once.  Returns true if some of it was readable. */
 static bool
 copy_touched(struct target *target, uint64_t at, uint64_t bytes, char *to)
 {
@@ -325,8 +308,6 @@ copy_touched(struct target *target, uint64_t at, uint64_t bytes, char *to)
 		any |= !is_touched;
 		if (is_touched)
 			piece_add(at + done, n, to + done, NULL);
-		else
-			clear_part(to + done, n);
 	}
 	return pieces_copy(target) || any;
 }
@@ -367,7 +348,7 @@ live_add_lines(struct target *target, uint64_t at, uint64_t bytes)
 }
 
 void
-live_copy_end(struct target *target)
+target_copy_end(struct target *target)
 {
 	pieces_copy(target);
 }

@@ -12,38 +12,6 @@
 
 #include "tools/inspect/target/target.h"
 
-static bool
-touched_peek(struct target *target, uint64_t at, char *to, size_t bytes)
-{
-	struct iovec local = {to, bytes};
-	struct iovec remote = {(void *)at, bytes};
-	ssize_t n =
-	    process_vm_readv(live_reader(target), &local, 1, &remote, 1, 0);
-
-	if (n < 0 && errno == ESRCH)
-		live_fail_gone(target);
-	if (n < 0 && errno == EPERM)
-		live_fail_permission(target);
-	return n == (ssize_t)bytes;
-}
-
-bool
-live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
-{
-	uint64_t done, n;
-	bool is_touched;
-
-	for (done = 0; done < bytes; done += n) {
-		n = live_touched_run(
-		    target, at + done, bytes - done, &is_touched);
-		if (!is_touched)
-			memset((char *)to + done, 0, n);
-		else if (!touched_peek(target, at + done, (char *)to + done, n))
-			return false;
-	}
-	return true;
-}
-
 /*
  * This file of the kernel is the memory of the program that ran when it was
  * opened.  If a thread that does not stop is in execve() at this moment, the
@@ -75,6 +43,35 @@ memory_read(const struct target *target, uint64_t at, char *to, uint64_t bytes)
 	if (got == 0)
 		errno = ESRCH;
 	return got == 0 ? -1 : got;
+}
+
+static bool
+touched_peek(struct target *target, uint64_t at, char *to, size_t bytes)
+{
+	ssize_t n = memory_read(target, at, to, bytes);
+
+	if (n < 0 && errno == ESRCH)
+		live_fail_gone(target);
+	if (n < 0 && errno == EPERM)
+		live_fail_permission(target);
+	return n == (ssize_t)bytes;
+}
+
+bool
+live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
+{
+	uint64_t done, n;
+	bool is_touched;
+
+	for (done = 0; done < bytes; done += n) {
+		n = live_touched_run(
+		    target, at + done, bytes - done, &is_touched);
+		if (!is_touched)
+			memset((char *)to + done, 0, n);
+		else if (!touched_peek(target, at + done, (char *)to + done, n))
+			return false;
+	}
+	return true;
 }
 
 int

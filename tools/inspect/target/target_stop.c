@@ -68,8 +68,8 @@ thread_seize(struct target *target, int tid)
 			return;
 		live_fail_permission(target);
 	}
-	ARRAY_GROW(target->threads, target->nthreads, target->threads_capacity);
-	target->threads[target->nthreads++] = (struct thread){.tid = tid};
+	ARRAY_ADD(target->threads, target->nthreads, target->threads_capacity,
+	    (struct thread){.tid = tid});
 }
 
 /* Seizes and interrupts new threads, and returns their number. */
@@ -78,11 +78,8 @@ seize_round(struct target *target)
 {
 	size_t before = target->nthreads, next = 0;
 	struct dirent *entry;
-	char path[64];
-	DIR *dir;
+	DIR *dir = opendir(proc_path(target->pid, "task"));
 
-	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
-	dir = opendir(path);
 	if (dir == NULL)
 		live_fail_gone(target);
 	while ((entry = readdir(dir)) != NULL) {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/inspect/base/clock.h"
 #include "tools/inspect/target/target.h"
 
 /* The words of the pagemap for 32 MiB in pages of 4 KiB. */
@@ -19,6 +20,10 @@
 
 /* The words for 2 MiB, which the kernel has in one page of its tables. */
 #define WINDOW_WORDS 512
+
+/* The windows that are kept, and for how long if the process runs. */
+#define WINDOWS        8
+#define WINDOW_SECONDS 0.01
 
 /* The pagemap of a process or its copy, and of which; -1: not open. */
 static int pagemap = -1, pagemap_of;
@@ -35,15 +40,12 @@ static bool
 pagemap_read(int of, uint64_t page, uint64_t *words, size_t n)
 {
 	ssize_t bytes = (ssize_t)(n * sizeof(*words));
-	char path[64];
 
 	if (pagemap_of != of)
 		pagemap_close();
 	pagemap_of = of;
-	if (pagemap < 0) {
-		snprintf(path, sizeof(path), "/proc/%d/pagemap", of);
-		pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	}
+	if (pagemap < 0)
+		pagemap = open(proc_path(of, "pagemap"), O_RDONLY | O_CLOEXEC);
 	if (pagemap >= 0 && pread(pagemap, words, (size_t)bytes,
 				(off_t)(page * sizeof(*words))) == bytes)
 		return true;
@@ -54,42 +56,49 @@ pagemap_read(int of, uint64_t page, uint64_t *words, size_t n)
 
 /*
  * Returns the word of a page in a window of the pagemap, or NULL if the kernel
- * hides it.  The memory of the target stays as it is.  The stacks of thousands
- * of threads are next to each other, and one read serves some of them.
+ * hides it.  The memory of the target stays as it is, or the word is at most
+ * WINDOW_SECONDS old.  The stacks of thousands of threads are next to each
+ * other, and so are the variables of the library: one read serves some of them.
  */
 static const uint64_t *
 window_word(const struct target *target, int of, uint64_t page)
 {
 	static struct {
-		int of;
-		double stopped_at; /* the stop in which it was read */
+		int of; /* 0: not read */
+		double read_at;
 		uint64_t first;
 		uint64_t words[WINDOW_WORDS];
-	} window = {.of = -1};
+	} windows[WINDOWS], *window;
 	uint64_t first = page / WINDOW_WORDS * WINDOW_WORDS;
+	double since = target_is_still(target) ? target->stopped_at
+					       : seconds_now() - WINDOW_SECONDS;
 
-	if (window.of != of || window.stopped_at != target->stopped_at ||
-	    window.first != first) {
-		window.of = -1;
-		if (!pagemap_read(of, first, window.words, WINDOW_WORDS))
-			return NULL;
-		window.of = of;
-		window.stopped_at = target->stopped_at;
-		window.first = first;
+	window = &windows[page / WINDOW_WORDS % WINDOWS];
+	if (window->of != of || window->first != first ||
+	    window->read_at < since) {
+		window->read_at = seconds_now();
+		window->first = first;
+		window->of =
+		    pagemap_read(of, first, window->words, WINDOW_WORDS) ? of
+									 : 0;
 	}
-	return &window.words[page - first];
+	return window->of == 0 ? NULL : &window->words[page - first];
 }
 
+/* A page that a running process has touched since the look counts as well. */
 bool
 live_pagemap(
     const struct target *target, uint64_t page, uint64_t *words, size_t n)
 {
 	int of = target->reads_made ? target->made->pid : target->reader;
-	bool is_in_window = page % WINDOW_WORDS + n <= WINDOW_WORDS;
+	bool still = target_is_still(target);
 	const uint64_t *known = NULL;
 
-	if (is_in_window && target_is_still(target))
+	if (page % WINDOW_WORDS + n <= WINDOW_WORDS)
 		known = window_word(target, of, page);
+	for (size_t i = 0; known != NULL && !still && i < n; i++)
+		if (!pagemap_is_there(known[i]))
+			known = NULL;
 	if (known == NULL)
 		return pagemap_read(of, page, words, n);
 	memcpy(words, known, n * sizeof(*words));

@@ -6,7 +6,7 @@
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others in memory that a child of fork() shares or
- * lacks.  A thread moves blocks from place to place; with "single", the first
+ * lacks.  A thread moves pointers from place to place; with "single", the first
  * thread does, and there is no other.
  * Prints "leak ADDRESS" for each block that is lost, then "ready".  Until its
  * standard input ends, it has no children to wait for, and a pipe that it
@@ -37,6 +37,8 @@ struct node {
 
 static struct node *volatile list;
 static void *volatile place[NPLACES];
+/* Each pointer is in one half or the other, on a page of its own. */
+static void *volatile wide[2][NPLACES][512];
 static volatile int done;
 
 __attribute__((noinline)) static void
@@ -65,11 +67,27 @@ move_all(void)
 	place[0] = NULL;
 }
 
+/* Who reads both halves while this runs finds some pointers in neither. */
+static void
+move_wide(void)
+{
+	for (int to = 1; to >= 0; to--) {
+		for (unsigned i = 0; i < NPLACES; i++)
+			wide[to][i][0] = wide[!to][i][0];
+		for (unsigned i = 0; i < NPLACES; i++)
+			wide[!to][i][0] = NULL;
+	}
+}
+
 static void *
 move(void *arg)
 {
-	while (!done)
+	for (unsigned i = 0; i < NPLACES; i++)
+		wide[0][i][0] = malloc(1000);
+	while (!done) {
 		move_all();
+		move_wide();
+	}
 	return arg;
 }
 

@@ -223,6 +223,27 @@ def huge_blocks(name):
             os.pwrite(file.fileno(), core[at:at + 8], at)
 
 
+def huge_heap(name):
+    """A heap for which the command would need some GiB."""
+    core = open(name, "rb").read()
+    where = places(core)(described(core, "&committed_end"))
+    end, = struct.unpack_from("<Q", core, where)
+    for at, kind, _, _ in headers(core):
+        start, = struct.unpack_from("<Q", core, at + 16)
+        size, = struct.unpack_from("<Q", core, at + 40)
+        if kind == 1 and start < end <= start + size:
+            break
+    with open(name, "r+b", 0) as file:
+        os.pwrite(file.fileno(), struct.pack("<Q", 1 << 46), at + 40)
+        os.pwrite(file.fileno(), struct.pack("<Q", end + (1 << 45)), where)
+        run = subprocess.run([umem, "leaks", name], capture_output=True,
+                             timeout=LIMIT, text=True)
+        if run.returncode != 2 or "--force" not in run.stderr:
+            sys.exit(f"{name}: a huge heap: {run.returncode} {run.stderr}")
+        os.pwrite(file.fileno(), core[where:where + 8], where)
+        os.pwrite(file.fileno(), core[at + 40:at + 48], at + 40)
+
+
 def huge_sizes(name):
     """Records of buffers with requested sizes of some 2**63 or 2**64 bytes."""
     core = open(name, "rb").read()
@@ -378,6 +399,7 @@ for name in names:
         sys.exit(f"{name}: no records")
     cut(name, dice, rounds // 2)
     empty_notes(name)
+    huge_heap(name)
     look_files(name, dice, rounds // 4)
     harm_program(name, dice, rounds)
     statuses = harm(name, dice, rounds)

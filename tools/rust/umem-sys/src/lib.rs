@@ -161,6 +161,14 @@ pub struct umem_stats {
     pub depot_bytes: usize,
     /// Frees with a size that does not fit.
     pub nwrong_sizes: u64,
+    /// Estimate from samples: allocated since sampling began.
+    pub allocated_bytes: u64,
+    /// Blocks and objects of these.
+    pub nallocated: u64,
+    /// Estimate from samples: freed of these.
+    pub freed_bytes: u64,
+    /// Blocks and objects of these.
+    pub nfreed: u64,
 }
 
 /// The mode of the library.

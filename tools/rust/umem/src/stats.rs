@@ -84,7 +84,7 @@ pub fn sample(bytes: usize) -> io::Result<()> {
 /// The reports of [`dump()`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Report {
-    /// The live samples as a heap profile for pprof, then the metrics.
+    /// The samples as a heap profile for pprof, then the metrics.
     Stats,
     /// All options and their values.
     Options,
