@@ -2,12 +2,12 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tests/time_limit.h"
 #include "tests/unit/child.h"
+#include "tests/unit/stay.h"
 #include "umem/rcu/defer.h"
 #include "umem/fork.h"
 #include "umem/malloc/alloc.h"
@@ -137,16 +137,6 @@ defer_new(umem_cache_t *cache, struct flavour *flavour)
 	return domain_find(flavour);
 }
 
-static void
-stay_on_this_cpu(void)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(sched_getcpu(), &set);
-	ck_assert_int_eq(sched_setaffinity(0, sizeof(set), &set), 0);
-}
-
 static uint64_t
 nreleased(const struct domain *domain)
 {
@@ -173,7 +163,7 @@ START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 	struct defer *layer;
 
 	defer_delay_ns = 2000000;
-	stay_on_this_cpu();
+	stay_here();
 	domain = defer_new(cache, &one);
 	layer = cache->defers;
 	ck_assert(cpu_acquire(layer->mags.hot, layer->mags.cold, &own));
@@ -444,7 +434,7 @@ START_TEST(a_child_frees_what_it_adds_to_a_magazine_of_its_parent)
 	struct domain *domain;
 
 	forked = cache_new("forked", 64);
-	stay_on_this_cpu();
+	stay_here();
 	defer_delay_ns = 200000000;
 	domain = defer_new(forked, &one);
 	/*
@@ -484,7 +474,7 @@ START_TEST(a_child_without_grace_periods_takes_no_object)
 	struct domain *domain;
 
 	forked = cache_new("refused", 64);
-	stay_on_this_cpu();
+	stay_here();
 	/* The slow path checks the first frees of a CPU. */
 	for (int i = 0; i < 1000; i++)
 		umem_cache_free(forked, umem_cache_alloc(forked, UMEM_DEFAULT));
@@ -586,7 +576,7 @@ destroy_later(void)
 	umem_cache_t *cache = cache_new("later", 64);
 	struct domain *domain;
 
-	stay_on_this_cpu();
+	stay_here();
 	defer_delay_ns = 100000000;
 	domain = defer_new(cache, &one);
 	os_fail_nth(1, 3);

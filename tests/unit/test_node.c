@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tests/unit/hooks.h"
+#include "tests/unit/stay.h"
 #include "umem/base/page_map.h"
 #include "umem/base/ready.h"
 #include "umem/cache/cache.h"
@@ -25,11 +26,15 @@
 
 static uint32_t node;
 
-/* Does the work of umem/init.c on such a machine. */
+/*
+ * Does the work of umem/init.c on such a machine.  The tests expect a freed block
+ * again, so their thread keeps its magazines.
+ */
 static void
 emulate_nodes(uint32_t n)
 {
 	ck_assert(umem_ready());
+	stay_here();
 	nodes.at = (intptr_t)((uintptr_t)&node - thread_self());
 	nodes.mask = n - 1;
 	heap_nodes_start();
