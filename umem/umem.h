@@ -449,8 +449,10 @@ void umem_setmtbf(uint32_t mtbf);
  *
  * Existing samples remain samples until they are freed; a large block that
  * realloc() enlarges is counted like a new one.  Each thread applies a new
- * interval at the latest after 256 KiB of allocations.  Returns 0, or -1 with
- * errno set:
+ * interval at the latest after 256 KiB of allocations.  If bytes is not 0, the
+ * sums of what the stacks have allocated, and the peak, begin anew; umem users
+ * --allocated, --temporary and --peak show them.  Returns 0, or -1 with errno
+ * set:
  *	ENOTSUP	every block is already checked by UMEM_DEBUG, by
  *		UMEM_OPTIONS=hardened, or by a memory checker
  *	EAGAIN	there is no memory for the data of the library itself

@@ -41,6 +41,7 @@
 	V(STACKS, stacks)                                                      \
 	V(NPEAKS, npeaks)                                                      \
 	V(PEAK_TIME, peak_time)                                                \
+	V(SUMS_RESET, sample_sums_reset)                                       \
 	C(SAMPLE_BUCKETS)                                                      \
 	C(SAMPLE_BLOCK_PARTS)                                                  \
 	C(SAMPLE_FRAMES)                                                       \

@@ -1014,6 +1014,8 @@ umem_sample(size_t bytes)
 		return fail_int(EAGAIN);
 	if (!sampling.is_allowed)
 		return fail_int(ENOTSUP);
+	if (bytes != 0)
+		store_relaxed(&sample_sums_reset, 1);
 	sampling_set_mean(bytes);
 	return 0;
 }

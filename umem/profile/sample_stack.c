@@ -15,6 +15,9 @@
  *	of a stack is never negative, and the sums stay right when samples are
  *	halved.
  *
+ *	    When the sums begin anew, the allocated sum is subtracted from both:
+ *	the live sum stays, and the freed sum wraps below 0.
+ *
  * Peak
  *	When the live bytes of all stacks exceed their last peak by a twentieth,
  *	this is the next peak, and npeaks is increased.  The live sum of each
@@ -64,6 +67,8 @@ static uint32_t nstacks;                 /* [table_lock] */
 static uint64_t peak_bytes; /* [table_lock] live bytes at the last peak */
 static uint64_t npeaks;     /* [table_lock] peaks so far */
 static uint64_t peak_time;  /* [table_lock] of the last, ns, CLOCK_MONOTONIC */
+
+uint64_t sample_sums_reset;
 
 static size_t
 stack_bytes(unsigned depth)
@@ -202,6 +207,25 @@ keep_peak_locked(struct sample_sums *sums)
 	sums->npeaks = npeaks;
 }
 
+/* If it is wanted, the sums begin anew, also that of the peak. */
+static void
+reset_sums_locked(void)
+{
+	lock_assert_held(&table_lock);
+	if (likely(load_relaxed(&sample_sums_reset) == 0))
+		return;
+	for (size_t i = 0; i < SAMPLE_BUCKETS; i++)
+		for (struct sample_stack *s = stacks[i]; s != NULL;
+		     s = s->next) {
+			struct sample_sum live = sample_sums_live(&s->sums);
+
+			s->sums = (struct sample_sums){
+			    .freed = {-live.blocks, -live.bytes}};
+		}
+	peak_bytes = npeaks = 0;
+	store_relaxed(&sample_sums_reset, 0);
+}
+
 static void
 note_peak_locked(void)
 {
@@ -233,6 +257,7 @@ sample_stack_allocated(
 	struct sample_sum sum = sum_of(bytes, weight);
 
 	lock_take(&table_lock);
+	reset_sums_locked();
 	keep_peak_locked(&stack->sums);
 	sample_sum_add(&stack->sums.allocated, sum);
 	account_add(&account.allocated, sum.bytes);
@@ -266,6 +291,7 @@ sample_stack_each(
 {
 	for (size_t i = 0; i < SAMPLE_BUCKETS; i++) {
 		lock_take(&table_lock);
+		reset_sums_locked();
 		for (struct sample_stack *s = stacks[i]; s != NULL; s = s->next)
 			visit(s, arg);
 		lock_release(&table_lock);

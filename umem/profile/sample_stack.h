@@ -10,13 +10,19 @@
  */
 #define SAMPLE_FRAMES 64
 
+/*
+ * Not 0: the sums begin anew with the next sample, and peaks with it.  Also the
+ * command umem sets it.
+ */
+extern hidden uint64_t sample_sums_reset; /* [a] */
+
 /* An estimate from samples.  Blocks are in parts of SAMPLE_BLOCK_PARTS. */
 struct sample_sum {
 	uint64_t blocks, bytes;
 };
 #define SAMPLE_BLOCK_PARTS 256
 
-/* Sums of the samples of a stack, since the first one. */
+/* Sums of the samples of a stack, since sample_sums_reset was set. */
 struct sample_sums {
 	struct sample_sum allocated;
 	struct sample_sum freed; /* of these */

@@ -85,6 +85,25 @@ for word in alloc_objects alloc_space inuse_objects inuse_space churn hold; do
 	grep -q "$word" profile || { echo "no $word in the profile"; exit 1; }
 done
 
+
+# The sums begin anew when the interval is set, also before the next sample.
+"$umem" ctl "$pid" sample=4k >said || exit 1
+again=()
+for look in before after; do
+	"$umem" users --allocated --json "$pid" >json || exit 1
+	check json "${again[@]/%/20000*1000:0.5}"
+	"$umem" users --temporary --json "$pid" >json || exit 1
+	check json "${again[@]/%/10000*1000:1}"
+	[ $look = after ] && break
+	again=(again=)
+	echo a >&9
+	until grep -q "done" "$TMP/told"; do sleep 0.05; done
+done
+"$umem" users --peak --json "$pid" >json || exit 1
+check json 'again=10000*1000:0' 'hold=10000*500:0'
+"$umem" users --json "$pid" >json || exit 1
+check json 'again=10000*1000:0' 'hold=10000*500:0'
+
 expect 2 'no --pprof or --save of such sums' users --peak --save=x "$pid"
 expect 2 'no --pprof or --save of such sums' users --peak --pprof "$pid"
 expect 2 'sums of all caches only' users --peak "$pid" umem_alloc_64

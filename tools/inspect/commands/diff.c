@@ -43,13 +43,12 @@ read_saved(const char *operand, bool stacks)
 	return looks;
 }
 
-/* Writes looks at the target to a descriptor. */
+/* Writes looks at the target to a file, and ends the process. */
 static _Noreturn void
-write_looks(const char *target, bool of_users, bool stacks, int to)
+write_looks(const char *target, bool of_users, bool stacks, FILE *file)
 {
 	struct look looks[2];
 	sigset_t set;
-	FILE *file;
 	size_t n;
 
 	/* The caller may have blocked signals that shall end the search. */
@@ -58,9 +57,6 @@ write_looks(const char *target, bool of_users, bool stacks, int to)
 	n = report_looks(target, of_users, stacks, looks);
 	sigfillset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
-	file = fdopen(to, "w");
-	if (file == NULL)
-		fail_with(EXIT_ERROR, "%s: %s", target, strerror(errno));
 	for (size_t i = 0; i < n; i++)
 		look_write(&looks[i], file, target);
 	exit(EXIT_OK);
@@ -76,24 +72,22 @@ look_take(const char *target, bool of_users, bool stacks, struct look *looks)
 {
 	size_t n = 0;
 	int ends[2], status;
-	FILE *file;
+	FILE *from, *to;
 	pid_t child;
 
 	fflush(stdout);
-	if (pipe(ends) != 0 || (child = fork()) < 0)
+	if (pipe(ends) != 0 || (from = fdopen(ends[0], "r")) == NULL ||
+	    (to = fdopen(ends[1], "w")) == NULL || (child = fork()) < 0)
 		fail_with(EXIT_ERROR, "%s: %s", target, strerror(errno));
 	if (child == 0) {
-		close(ends[0]);
-		write_looks(target, of_users, stacks, ends[1]);
+		fclose(from);
+		write_looks(target, of_users, stacks, to);
 	}
-	close(ends[1]);
-	file = fdopen(ends[0], "r");
-	if (file == NULL)
-		fail_with(EXIT_ERROR, "%s: %s", target, strerror(errno));
+	fclose(to);
 	/* The child writes nothing, or all; it prints the reason itself. */
-	while (n < 2 && look_read(&looks[n], file, target))
+	while (n < 2 && look_read(&looks[n], from, target))
 		n++;
-	fclose(file);
+	fclose(from);
 	return waitpid(child, &status, 0) == child && status == 0 ? n : 0;
 }
 

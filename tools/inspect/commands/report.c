@@ -485,9 +485,8 @@ check_form(const char *command, const struct report_options *options)
 
 	if (options->sum != NULL && (form == FORM_PPROF || options->save))
 		fail_usage(command, "no --pprof or --save of such sums");
-	if ((form == FORM_HTML || form == FORM_PPROF) && isatty(STDOUT_FILENO))
-		fail_with(EXIT_ERROR, "%s: %s is not for a terminal; add >FILE",
-		    command, form == FORM_HTML ? "--html" : "--pprof");
+	if (form == FORM_HTML || form == FORM_PPROF)
+		page_check(command, form == FORM_HTML ? "--html" : "--pprof");
 }
 
 static void

@@ -87,6 +87,8 @@ change_sampling(struct target *target, const struct layout *l, uint64_t mean)
 		    "%s: every block is checked there already "
 		    "(UMEM_DEBUG, hardened, or a memory checker)",
 		    target->name);
+	if (mean != 0)
+		write_word(target, layout_value(l, L_SUMS_RESET), 1);
 	write_word(target, sampling + layout_value(l, L_SAMPLING_MEAN), mean);
 	write_word(
 	    target, sampling + layout_value(l, L_SAMPLING_CHOSEN), ~mean);

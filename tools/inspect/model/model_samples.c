@@ -125,16 +125,16 @@ model_sample_of(const struct model *model, uint32_t index, uint64_t span)
 		   : NULL;
 }
 
-/* Reads a sum, of which blocks is the first member. */
+/* Reads a sum, of which blocks is the first member; freed may be below 0. */
 static struct sample_sum
 sum_of(const struct model *model, const char *record, enum layout_entry blocks)
 {
 	const struct layout *l = model->layout;
 
 	return (struct sample_sum){
-	    (double)sample_get(model, record, blocks) /
+	    (double)(int64_t)sample_get(model, record, blocks) /
 		(double)layout_value(l, L_SAMPLE_BLOCK_PARTS),
-	    (double)sample_get(model, record, blocks + 1)};
+	    (double)(int64_t)sample_get(model, record, blocks + 1)};
 }
 
 /* A stack that has changed since the peak has kept its sum of that time. */
@@ -162,6 +162,7 @@ model_each_stack(struct model *model,
 	struct target *target = model->target;
 	uint64_t npeaks = layout_variable(l, target, L_NPEAKS);
 	uint64_t n = layout_value(l, L_SAMPLE_BUCKETS);
+	bool resets = layout_variable(l, target, L_SUMS_RESET) != 0;
 	const uint64_t *first =
 	    target_array(target, layout_value(l, L_STACKS), n);
 	struct cycle_detector cycles = {0};
@@ -176,6 +177,9 @@ model_each_stack(struct model *model,
 				break;
 			sums.stack = stack_at(model, at, &sums.depth);
 			read_sums(model, r, npeaks, &sums);
+			if (resets)
+				sums.allocated = sums.lived_s = sums.lived_ms =
+				    (struct sample_sum){0};
 			add(&sums, arg);
 			at = sample_get(model, r, L_SAMPLE_STACK_NEXT);
 		}

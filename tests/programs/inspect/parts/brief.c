@@ -1,6 +1,6 @@
 /*
  * brief.c - allocates much, most of which is freed: at once, after a peak, or
- * not
+ * not; and again for an "a" in its input
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,15 +39,36 @@ hold(void)
 		kept[i] = malloc(500);
 }
 
+/* 20,000 blocks of 1000 bytes, of which every second one stays. */
+static __attribute__((noinline)) void
+again(void)
+{
+	for (int i = 0; i < 20000; i++) {
+		void *p = malloc(1000);
+
+		if (i % 2 == 0)
+			kept[10000 + i] = p;
+		else
+			free(p);
+	}
+}
+
 int
 main(void)
 {
+	int c;
+
 	churn();
 	rise();
 	hold();
 	puts("ready");
 	fflush(stdout);
-	while (getchar() != EOF)
-		;
+	while ((c = getchar()) != EOF) {
+		if (c != 'a')
+			continue;
+		again();
+		puts("done");
+		fflush(stdout);
+	}
 	return 0;
 }
