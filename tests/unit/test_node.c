@@ -27,8 +27,8 @@
 static uint32_t node;
 
 /*
- * Does the work of umem/init.c on such a machine.  The tests expect a freed block
- * again, so their thread keeps its magazines.
+ * Does the work of umem/init.c on such a machine.  The tests expect a freed
+ * block again, so their thread keeps its magazines.
  */
 static void
 emulate_nodes(uint32_t n)

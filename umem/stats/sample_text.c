@@ -69,13 +69,13 @@ static void
 text_add_stack(const struct sample_stack *stack, void *arg)
 {
 	struct text *text = arg;
+	struct sample_sum live = sample_sums_live(&stack->sums);
 
 	/* Without sums it is the stack of a free. */
-	if (stack->sums.allocated.blocks == 0 ||
+	if ((live.blocks | stack->sums.allocated.blocks) == 0 ||
 	    stack_line_bytes(stack) > text->most - text->n)
 		return;
-	text_add_sums(
-	    text, sample_sums_live(&stack->sums), stack->sums.allocated);
+	text_add_sums(text, live, stack->sums.allocated);
 	for (unsigned i = 0; i < stack->depth; i++)
 		text_line(text, " %p", (void *)stack->pc[i]);
 	text_line(text, "\n");

@@ -101,8 +101,6 @@ for look in before after; do
 done
 "$umem" users --peak --json "$pid" >json || exit 1
 check json 'again=10000*1000:0' 'hold=10000*500:0'
-"$umem" users --json "$pid" >json || exit 1
-check json 'again=10000*1000:0' 'hold=10000*500:0'
 
 expect 2 'no --pprof or --save of such sums' users --peak --save=x "$pid"
 expect 2 'no --pprof or --save of such sums' users --peak --pprof "$pid"

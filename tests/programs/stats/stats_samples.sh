@@ -174,7 +174,9 @@ import re, subprocess, sys
 
 rows, mappings = {}, []
 for line in open(sys.argv[1]):
-    row = re.match(r"(\d+): (\d+) \[\1: \2\] @((?: 0x[0-9a-f]+)*)$", line)
+    # The sums of all that was allocated have begun anew since.
+    row = re.match(
+        r"(\d+): (\d+) \[\d+: \d+\] @((?: 0x[0-9a-f]+)*)$", line)
     mapping = re.match(
         "([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) [^/]*(/.*)", line)
     if line.startswith("heap profile: "):
