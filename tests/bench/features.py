@@ -3,12 +3,13 @@
 
 Usage: features.py BUILD
 
-Runs three programs that do a fixed amount of work under each allocator without
+Runs four programs that do a fixed amount of work under each allocator without
 and with a profiler, as a user would turn it on.  All of a round come in random
 order.  A run is the second of two in a row, so that pages and caches are warm.
 The figures of each are the least of the rounds: user and system time, with that
 of the processes that the profiler starts, and the most memory that one process
-had resident; of heaptrack, that may be the process that reads the trace.
+had resident; of heaptrack, that may be the process that reads the trace.  The
+client of redis-server is this process, which is not counted.
 
 The table has the ratio to the same allocator without a profiler, and the
 figures of the latter.  Samples are one in so many bytes as by default, or as
@@ -27,6 +28,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -42,7 +44,11 @@ import allocators  # noqa: E402
 import inputs  # noqa: E402
 import programs  # noqa: E402
 
-PROGRAMS = ["python-malloc", "sqlite", "perl"]
+PROGRAMS = ["python-malloc", "sqlite", "perl", "redis"]
+# Of redis, which programs.py has as a script that measures the server itself.
+SERVER = ["redis-server", "--port", "0", "--unixsocket", "{folder}/socket",
+          "--save", "", "--appendonly", "no", "--activedefrag", "no",
+          "--dir", "{folder}"]
 
 # Name, the allocator below it, variables of the profiler, and if the metrics
 # are read.
@@ -73,13 +79,35 @@ def read_metrics(umem, parent, ended, readings):
         seconds = 1
 
 
+def give_work(folder, ended, answers):
+    """Gives a redis-server the commands of redis.sh, and lets it end."""
+    with open(f"{folder}/work.resp", "rb") as file:
+        commands = 3 * file.read() + b"ECHO done\r\n"
+    with socket.socket(socket.AF_UNIX) as server:
+        while server.connect_ex(f"{folder}/socket") != 0:
+            if ended.wait(0.02):
+                return
+        sender = threading.Thread(target=server.sendall, args=(commands,))
+        sender.start()
+        while not answers.endswith(b"done\r\n"):
+            part = server.recv(1 << 16)
+            if not part:
+                return
+            answers += part
+        sender.join()
+        server.sendall(b"SHUTDOWN NOSAVE\r\n")
+
+
 def cpu_of_children():
     times = os.times()
     return times.children_user + times.children_system
 
 
-def run_once(build, command, variables, stdin, metrics):
-    """CPU seconds, with those of all children, and MiB."""
+def run_once(build, command, variables, stdin, metrics, served):
+    """CPU seconds, with those of all children, and MiB.
+
+    served is the folder of the server's socket and commands, or None.
+    """
     before = cpu_of_children()
     back, there = os.pipe()
     assignments = [f"{name}={value}" for name, value in variables.items()]
@@ -88,20 +116,28 @@ def run_once(build, command, variables, stdin, metrics):
             stdin=file, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             pass_fds=[there]) as process:
         os.close(there)
-        ended, readings = threading.Event(), [0]
-        reader = threading.Thread(
-            target=read_metrics,
-            args=(f"{build}/umem", process.pid, ended, readings))
+        ended, readings, answers = threading.Event(), [0], bytearray()
+        beside = []
         if metrics:
-            reader.start()
+            beside.append(threading.Thread(
+                target=read_metrics,
+                args=(f"{build}/umem", process.pid, ended, readings)))
+        if served:
+            beside.append(threading.Thread(
+                target=give_work, args=(served, ended, answers)))
+        for thread in beside:
+            thread.start()
         with os.fdopen(back) as pipe:
             figures = pipe.read().split()
         ended.set()
-        if metrics:
-            reader.join()
+        for thread in beside:
+            thread.join()
     if (len(figures) != 3 or figures[2] != "0"
-            or metrics and readings[0] == 0):
-        sys.exit(f"features: {' '.join(command)}: {figures}, {readings}")
+            or metrics and readings[0] == 0
+            or served and (not answers.endswith(b"done\r\n")
+                           or b"\n-" in answers)):
+        sys.exit(f"features: {' '.join(command)}: {figures}, {readings},"
+                 f" {bytes(answers[-200:])}")
     return cpu_of_children() - before, float(figures[1])
 
 
@@ -121,6 +157,13 @@ def variants(build):
         found[name] = (below, {**preload, **(variables or {})},
                        variables is None, metrics)
     return found
+
+
+def command_of(program, folder):
+    words = SERVER if program.server else program.command
+    return [re.sub(r"^\{(\d+)\}$", r"\1", word)
+            .replace("{here}", f"{HERE}/real").replace("{folder}", folder)
+            for word in words]
 
 
 def print_table(least, found, names):
@@ -147,7 +190,8 @@ def main():
     allocators.clean_environment()
     only = re.compile(os.environ.get("ONLY", ""))
     work = {p.name: p for p in programs.PROGRAMS if p.name in PROGRAMS
-            and only.search(p.name) and p.there(build)}
+            and only.search(p.name) and p.there(build)
+            and (not p.server or shutil.which(SERVER[0]))}
     found, least = variants(build), {}
     with tempfile.TemporaryDirectory() as folder:
         inputs.write(folder, 1)
@@ -157,17 +201,21 @@ def main():
             started = time.monotonic()
             for name, variant in jobs:
                 program = work[name]
-                _, variables, wrapped, metrics = found[variant]
-                command = [re.sub(r"^\{(\d+)\}$", r"\1", word)
-                           .replace("{here}", f"{HERE}/real")
-                           for word in program.command]
+                below, variables, wrapped, metrics = found[variant]
+                command = command_of(program, folder)
+                if program.server and below == "glibc":
+                    # Debian's redis is linked with jemalloc.
+                    variables = {
+                        "LD_PRELOAD": allocators.find_library("libc.so.6"),
+                        **variables}
                 if wrapped:
                     command = ["heaptrack", "-o", f"{folder}/trace", *command]
                 for _ in range(2):
                     used = run_once(
                         build, command, {**program.environment, **variables},
                         f"{folder}/{program.stdin}" if program.stdin
-                        else os.devnull, metrics)
+                        else os.devnull, metrics,
+                        folder if program.server else None)
                 before = least.get((name, variant), used)
                 least[name, variant] = tuple(map(min, before, used))
             print(f"round {turn + 1}: {time.monotonic() - started:.0f} s",
