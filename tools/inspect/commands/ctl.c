@@ -1,7 +1,6 @@
 /*
  * ctl.c - umem ctl: read and change the options of a running process
  */
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
  * which a program may keep pointers, dead or not) and the registers.
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"

@@ -1,5 +1,4 @@
 /* stat.c - umem stat: use of caches and arenas */
-#include <unistd.h>
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"

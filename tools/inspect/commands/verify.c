@@ -13,7 +13,6 @@
  */
 #include <assert.h>
 #include <limits.h>
-#include <unistd.h>
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"

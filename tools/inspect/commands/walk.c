@@ -3,7 +3,6 @@
  * for pipes
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "tools/inspect/base/clock.h"
-#include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/watch.h"
 #include "tools/inspect/symbols/program.h"
 

@@ -7,7 +7,6 @@
  */
 #include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"

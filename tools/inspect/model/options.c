@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "tools/inspect/base/memory.h"
-#include "tools/inspect/base/print.h"
 #include "tools/inspect/model/options.h"
 #include "umem/base/number.h"
 #include "umem/word.h"

@@ -35,9 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/inspect/base/memory.h"
 #include "tools/inspect/model/roots_inner.h"
-#include "umem/umem.h"
 #include "vmem/vmem.h"
 
 /* Minimum memory for a packed copy. */

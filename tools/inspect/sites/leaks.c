@@ -47,7 +47,6 @@
 #include "tools/inspect/base/progress.h"
 #include "tools/inspect/model/roots.h"
 #include "tools/inspect/sites/leaks.h"
-#include "umem/umem.h"
 
 /* Chains of magazines in flight are short; this limit ends a torn chain. */
 #define CHAIN_MAX 100000

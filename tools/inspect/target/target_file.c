@@ -27,12 +27,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tools/inspect/base/memory.h"
 #include "tools/inspect/target/target_file.h"
 
 #ifndef SYS_openat2

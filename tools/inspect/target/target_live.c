@@ -19,7 +19,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "tools/inspect/base/memory.h"
 #include "tools/inspect/target/target.h"
 
 long

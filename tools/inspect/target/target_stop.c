@@ -31,7 +31,6 @@
 #include <unistd.h>
 
 #include "tools/inspect/base/clock.h"
-#include "tools/inspect/base/memory.h"
 #include "tools/inspect/target/target.h"
 
 /* How long a thread may take to stop. */
