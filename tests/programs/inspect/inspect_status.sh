@@ -1,5 +1,6 @@
 #!/bin/bash
-# umem status and umem stat fit into 80 columns.
+# Tables of the command fit into 80 columns, and their lines begin where they
+# should; the parts of umem status.
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
@@ -12,9 +13,41 @@ cat >main.c <<'END2'
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "umem/umem.h"
+#include "vmem/vmem.h"
+
 enum {
 	MIB = 1 << 20
 };
+
+/* Caches and an arena with the longest names. */
+static int
+make_long_names(void)
+{
+	struct umem_cache_args args = {
+	    .size = 500, .limit = 123456, .reserve = 20};
+	umem_cache_t *cache = umem_cache_create_args(
+	    "a_cache_with_quite_a_long__name", &args, sizeof(args));
+	vmem_alloc_t *take;
+	vmem_free_t *give;
+	vmem_t *source = vmem_heap_arena(&take, &give), *arena;
+
+	for (int i = 0; i < 12345; i++)
+		if (umem_cache_alloc(cache, UMEM_DEFAULT) == NULL)
+			return -1;
+	arena = vmem_create("an_arena_with_quite_a_long_name", NULL, 0, 4096,
+	    take, give, source, 0, VM_NOSLEEP);
+	arena = vmem_create("a_lower_one_that_has_it_as_well", NULL, 0, 4096,
+	    vmem_alloc, vmem_free, arena, 0, VM_NOSLEEP);
+	return vmem_alloc(arena, 12288, VM_NOSLEEP) == NULL;
+}
+
+static __attribute__((noinline)) void
+a_function_with_a_name_that_is_quite_long(void)
+{
+	if (malloc(123456789) == NULL)
+		exit(1);
+}
 
 static pthread_barrier_t deep;
 
@@ -49,6 +82,9 @@ main(void)
 	for (int i = 1; i < 3000; i++)
 		if (malloc((size_t)i) == NULL)
 			return 1;
+	a_function_with_a_name_that_is_quite_long();
+	if (make_long_names() != 0)
+		return 1;
 	pthread_barrier_init(&deep, NULL, 2);
 	if (pthread_create(&thread, NULL, go_deep, NULL) != 0)
 		return 1;
@@ -58,7 +94,8 @@ main(void)
 	return read(0, block, 1) != 0;
 }
 END2
-"$CC" -fno-builtin -o main main.c -pthread
+"$CC" -fno-builtin -O1 -I"$TOP" -o main main.c -pthread -L"$B" -lumem_malloc \
+    -Wl,-rpath,"$B"
 start env UMEM_LOGGING=transaction=1m,contents=1m,fail=1m,slab=1m \
     UMEM_DEBUG='default:umem_alloc_64*;guards,contents=100:umem_alloc_96,umem_alloc_128;noabort' \
     UMEM_OPTIONS=sample=16k,soft_limit=1g,hard_limit=2g,depot_bytes=4m,huge_pages=always \
@@ -68,11 +105,22 @@ if awk 'length > 80' said | grep .; then
 	echo "status is beyond 80 columns"
 	exit 1
 fi
-expect 0 . stat "$pid"
-if awk 'length > 80' said | grep .; then
-	echo "stat is beyond 80 columns"
-	exit 1
-fi
+
+# On a terminal, all tables; files and pipes have whole names.
+unset COLUMNS
+"$umem" users --save=before "$pid" >said
+for command in "status $pid" "stat $pid" "log $pid" "log -l transaction $pid" \
+    "log -l slab $pid" "users $pid" "users -e $pid" "leaks $pid" \
+    "diff -e before $pid" "verify $pid" "top -n 1 $pid" "ps" "ctl $pid" \
+    "options"; do
+	script -qec "stty cols 80; '$umem' $command" /dev/null </dev/null |
+	    sed 's/\r//; s/\x1b\[[A-Z]//g' >said
+	if awk 'length > 80 && !/^umem: /' said | grep -m 5 .; then
+		echo "umem $command is beyond 80 columns"
+		wide=1
+	fi
+done
+[ -z "${wide:-}" ] || exit 1
 "$umem" status --json "$pid" >json
 python3 - json <<'END2' || { cat json; exit 1; }
 import json, sys

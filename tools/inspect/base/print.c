@@ -157,6 +157,16 @@ text_shortened(const char *text, size_t width)
 	return xprint("%.*s..%s", (int)head, text, text + tail);
 }
 
+char *
+print_name(const char *name, size_t width)
+{
+	size_t columns = print_width();
+
+	if (columns > TEXT_WIDTH)
+		width += columns - TEXT_WIDTH;
+	return text_shortened(name, width);
+}
+
 void
 print_call_site(size_t used, const char *name, const char *callers)
 {

@@ -39,6 +39,13 @@ is_inside_character(char c)
 char *text_shortened(const char *text, size_t width);
 
 /*
+ * Returns a name for a column that has this width on a terminal of TEXT_WIDTH
+ * columns: without its middle part if it is longer, and whole for a file or
+ * pipe.
+ */
+char *print_name(const char *name, size_t width);
+
+/*
  * Ends a row, of which so many columns are used, with a call site.  On a narrow
  * terminal it cuts the callers, and then the middle part of the name.
  */

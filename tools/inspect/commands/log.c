@@ -94,15 +94,22 @@ print_record(
 	uint64_t now = audit_now(model);
 	double age =
 	    now > a->timestamp ? (double)(now - a->timestamp) / 1e9 : 0;
+	char *where;
 
 	json_open(NULL, '{');
 	audit_json(model, a);
 	json_text("state", record_state(model, s, a));
 	json_close();
-	plain_print("%13.6f %-9s %12lx %9lu %7lu %s %s\n", age,
-	    record_state(model, s, a), a->addr, a->size, a->thread,
-	    audit_cache_name(model, a), audit_caller(model, a));
-	if (s->stacks && !json_wanted)
+	if (json_wanted)
+		return;
+	where =
+	    xprint("%s %s", audit_cache_name(model, a), audit_caller(model, a));
+	print_call_site(
+	    (size_t)printf("%11.6f %-9s %12lx %7lu %7lu ", age,
+		record_state(model, s, a), a->addr, a->size, a->thread),
+	    where, "");
+	free(where);
+	if (s->stacks)
 		audit_say_transactions(model, a);
 }
 
@@ -113,7 +120,7 @@ print_records(struct model *model, const struct selection *s)
 	if (s->n == 0)
 		plain_print("no such record\n");
 	else
-		plain_print("%13s %-9s %12s %9s %7s %s\n", "SECONDS AGO",
+		plain_print("%11s %-9s %12s %7s %7s %s\n", "SECONDS AGO",
 		    "STATE", "BUFFER", "SIZE", "THREAD", "CACHE AND CALLER");
 	for (size_t i = 0; i < s->n; i++)
 		print_record(model, s, &s->audit[i]);

@@ -113,13 +113,14 @@ print_cache_limits(const struct model *model)
 		if (!has_limits(c))
 			continue;
 		if (!any)
-			printf("\n%-25s %7s %7s %7s %7s %7s %7s %7s %7s\n",
+			printf("\n%-20s %8s %7s %7s %6s %6s %7s %6s %5s\n",
 			    "CACHE WITH LIMIT", "LIMIT", "IN USE", "WAITING",
 			    "WAITS", "FAILED", "RESERVE", "READY", "USED");
 		any = true;
-		printf("%-25s %7s %7lu %7lu %7lu %7lu %7lu %7lu %7lu\n",
-		    c->name, limit_text(c), c->nheld, c->nwaiting, c->nwaits,
-		    c->nrefused, c->reserve, c->nready, c->nreserved);
+		printf("%-20s %8s %7lu %7lu %6lu %6lu %7lu %6lu %5lu\n",
+		    print_name(c->name, 20), limit_text(c), c->nheld,
+		    c->nwaiting, c->nwaits, c->nrefused, c->reserve, c->nready,
+		    c->nreserved);
 	}
 }
 
@@ -156,8 +157,8 @@ say_cache(const struct cache *c)
 	json_close();
 	if (c->ntotal != 0 || c->class == 0)
 		plain_print("%-20s %6lu %7lu %7lu %7lu %7s %7s %5lu %5lu\n",
-		    c->name, c->bufsize, c->nlive, c->ncached, c->ntotal,
-		    size_text(c->nslabs * c->slab_bytes),
+		    print_name(c->name, 20), c->bufsize, c->nlive, c->ncached,
+		    c->ntotal, size_text(c->nslabs * c->slab_bytes),
 		    size_text(spare_bytes(c)), c->nfailed, c->ncontended);
 }
 
@@ -170,7 +171,7 @@ arena_get(struct model *model, const struct arena *a, enum layout_entry entry)
 static void
 say_arena(struct model *model, const struct arena *a)
 {
-	int indent = (int)(4 * a->depth);
+	int indent = 4 * (a->depth < 5 ? (int)a->depth : 5);
 	uint64_t in_use = arena_get(model, a, L_ARENA_INUSE);
 	uint64_t total = arena_get(model, a, L_ARENA_TOTAL);
 	uint64_t imported = arena_get(model, a, L_ARENA_IMPORTED);
@@ -187,8 +188,8 @@ say_arena(struct model *model, const struct arena *a)
 	json_number("succeeded", nallocs);
 	json_number("failed", nfails);
 	json_close();
-	plain_print("%*s%-*s %9s %10s %9s %9lu %6lu\n", indent, "",
-	    indent < 25 ? 25 - indent : 0, a->name, size_text(in_use),
+	plain_print("%*s%-*s %9s %10s %9s %9lu %6lu\n", indent, "", 32 - indent,
+	    print_name(a->name, (size_t)(32 - indent)), size_text(in_use),
 	    size_text(total), size_text(imported), nallocs, nfails);
 }
 
@@ -239,7 +240,7 @@ stat_report(struct model *model)
 		print_waiting(model);
 	}
 	stat_json_domains(model, /* groups */ true);
-	plain_print("\n%-25s %9s %10s %9s %9s %6s\n", "ARENA", "IN USE",
+	plain_print("\n%-32s %9s %10s %9s %9s %6s\n", "ARENA", "IN USE",
 	    "TOTAL", "IMPORTED", "ALLOCS", "FAILED");
 	json_open("arenas", '[');
 	for (size_t i = 0; i < model->narenas; i++)

@@ -73,12 +73,9 @@ text_cut(char *text, size_t width)
 {
 	size_t n = 0;
 
-	for (; *text != '\0'; text++) {
-		if ((*text & 0xc0) != 0x80 && n++ == width) {
-			*text = '\0';
-			return;
-		}
-	}
+	while (*text != '\0' && (is_inside_character(*text) || n++ != width))
+		text++;
+	*text = '\0';
 }
 
 /* Adds a line, which is freed with the others. */
