@@ -71,6 +71,8 @@ assert memory["live_bytes"] >= 40000000
 assert memory["rss_bytes"] >= memory["live_bytes"]
 assert rows[small]["options"] == "depot_bytes=2m"
 assert 0 < rows[large]["age_ns"] < 600e9
+order = [(-row["memory"]["rss_bytes"], row["pid"]) for row in rows.values()]
+assert order == sorted(order), order
 for row in rows.values():
     assert {"cached_bytes", "not_ours_bytes"} < set(row["memory"])
     assert {"unit", "container"} < set(row)

@@ -162,7 +162,15 @@ if unshare -m true 2>/dev/null; then
 		exit 1
 	fi
 fi
-"$umem" top -n 1 "$pid" | awk 'length > 80' | grep . && exit 1
+"$umem" top -n 1 "$pid" >said
+awk 'length > 80' said | grep . && exit 1
+# Caches of equal memory are in the order of their names.
+grep -E '^umem_[^ ]* +[0-9]+K ' said >rows
+if [ "$(awk '$2 == "64K"' rows | wc -l)" -lt 3 ] ||
+    ! LC_ALL=C sort -c -k 2,2hr -k 1,1 rows; then
+	cat said
+	exit 1
+fi
 
 # Pages and profiles do not go to a terminal.
 for form in html pprof; do

@@ -53,6 +53,16 @@ order_numbers(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
+/*
+ * Returns the order of two rows of a table: the larger figure is first.
+ * Because qsort() may leave equal rows in any order, tie is their order.
+ */
+static inline int
+order_rows(double a, double b, int tie)
+{
+	return a > b ? -1 : a < b ? 1 : tie;
+}
+
 /* Returns the order of two items by their first member, a uint64_t. */
 static inline int
 order_first_words(const void *a, const void *b)

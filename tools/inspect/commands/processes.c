@@ -92,7 +92,8 @@ order_by_rss(const void *a, const void *b)
 {
 	const struct process *x = a, *y = b;
 
-	return order_numbers(y->usage.rss, x->usage.rss);
+	return order_rows((double)x->usage.rss, (double)y->usage.rss,
+	    x->target->pid - y->target->pid);
 }
 
 void

@@ -209,13 +209,9 @@ static int
 order_caches(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
-	double p = sort_value(x), q = sort_value(y);
 
-	if (p != q)
-		return p > q ? -1 : 1;
-	if (x->memory != y->memory)
-		return x->memory > y->memory ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return order_rows(sort_value(x), sort_value(y),
+	    order_rows(x->memory, y->memory, strcmp(x->name, y->name)));
 }
 
 static struct row *

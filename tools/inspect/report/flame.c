@@ -134,9 +134,8 @@ order_by_bytes(const void *a, const void *b)
 {
 	const struct box *x = a, *y = b;
 
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return order_numbers(x->first, y->first);
+	return order_rows(
+	    x->bytes, y->bytes, order_numbers(x->first, y->first));
 }
 
 /* Takes the next stacks before end that have the same function in this row. */

@@ -237,9 +237,8 @@ order_by_growth(const void *a, const void *b)
 	const struct change *x = *(struct change *const *)a;
 	const struct change *y = *(struct change *const *)b;
 
-	if (x->more_bytes != y->more_bytes)
-		return x->more_bytes > y->more_bytes ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return order_rows(
+	    x->more_bytes, y->more_bytes, strcmp(x->name, y->name));
 }
 
 static void
@@ -425,11 +424,11 @@ growth_json(const struct growth *g)
 }
 
 static int
-order_rows(const void *a, const void *b)
+order_by_bytes(const void *a, const void *b)
 {
 	const struct look_row *x = a, *y = b;
 
-	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+	return order_rows(x->bytes, y->bytes, strcmp(x->name, y->name));
 }
 
 /* The outermost function of a stack is the kind of the look. */
@@ -449,5 +448,5 @@ growth_add(const struct growth *g, struct look *look)
 			      .estimated = c->estimated,
 			      .of_stack = c->is_stack});
 	}
-	ARRAY_SORT(look->rows, look->nrows, order_rows);
+	ARRAY_SORT(look->rows, look->nrows, order_by_bytes);
 }

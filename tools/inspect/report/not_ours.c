@@ -66,8 +66,8 @@ order_by_bytes(const void *a, const void *b)
 	const struct part *x = *(struct part *const *)a;
 	const struct part *y = *(struct part *const *)b;
 
-	return x->bytes != y->bytes ? order_numbers(y->bytes, x->bytes)
-				    : strcmp(x->name, y->name);
+	return order_rows(
+	    (double)x->bytes, (double)y->bytes, strcmp(x->name, y->name));
 }
 
 /* Adds a mapping with so many bytes of memory, less those of the library. */

@@ -373,20 +373,21 @@ order_named(const void *a, const void *b)
 {
 	const struct named *x = a, *y = b;
 	int way = strcmp(x->name, y->name);
-	double p = site_tally_total(x->tally), q = site_tally_total(y->tally);
 
-	if (way == 0)
-		way = p > q ? -1 : p < q;
-	return way ? way : order_numbers(x->tally->example, y->tally->example);
+	return way != 0
+		   ? way
+		   : order_rows(site_tally_total(x->tally),
+			 site_tally_total(y->tally),
+			 order_numbers(x->tally->example, y->tally->example));
 }
 
 static int
 rows_by_bytes(const void *a, const void *b)
 {
 	const struct site *x = a, *y = b;
-	double p = site_total(x), q = site_total(y);
 
-	return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
+	return order_rows(
+	    site_total(x), site_total(y), strcmp(x->name, y->name));
 }
 
 /* Returns the bytes of a row in the last 2^k ns, for a minute. */

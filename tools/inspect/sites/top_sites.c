@@ -193,9 +193,7 @@ order_top_sites(const void *a, const void *b)
 	const struct top_site *x = *(struct top_site *const *)a;
 	const struct top_site *y = *(struct top_site *const *)b;
 
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return order_rows(x->bytes, y->bytes, strcmp(x->name, y->name));
 }
 
 static void
