@@ -46,15 +46,6 @@ record_state(const struct model *model, const struct selection *s,
 }
 
 static bool
-has_frame(struct model *model, const struct audit *audit, const char *name)
-{
-	for (unsigned i = 0; i < audit->depth; i++)
-		if (symbol_matches(model->target, audit->stack[i], name))
-			return true;
-	return false;
-}
-
-static bool
 record_is_wanted(
     struct model *model, const struct selection *s, const struct audit *a)
 {
@@ -63,7 +54,8 @@ record_is_wanted(
 	       (s->thread == 0 || s->thread == a->thread) &&
 	       (s->state == NULL ||
 		   strcmp(s->state, record_state(model, s, a)) == 0) &&
-	       (s->caller == NULL || has_frame(model, a, s->caller));
+	       (s->caller == NULL ||
+		   symbols_match(model->target, a->depth, a->stack, s->caller));
 }
 
 static bool

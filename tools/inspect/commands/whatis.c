@@ -86,19 +86,12 @@ static const char *
 freed_words(struct model *model, enum state state, const struct domain *domain)
 {
 	assert(state != WAITING || domain != NULL);
-	switch (state) {
-	case IN_MAGAZINE:
-		return " (in a magazine)";
-	case IN_QUARANTINE:
-		return " (in quarantine)";
-	case IN_RESERVE:
-		return " (in the reserve)";
-	case WAITING:
+	if (state == WAITING)
 		return xprint(" (waits for a grace period of %s)",
 		    model_flavour(model, domain));
-	default:
-		return "";
-	}
+	return state > ALLOCATED && state < WAITING
+		   ? xprint(" (%s)", state_words[state])
+		   : "";
 }
 
 static void

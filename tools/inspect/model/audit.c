@@ -266,13 +266,12 @@ static bool
 is_sought(struct model *model, const struct audit *audit, void *arg)
 {
 	struct freed_search *search = arg;
+	const struct cache *c = model_cache_at(model, audit->cache);
 	uint64_t bytes = audit->size;
 
 	/* The program may use a block up to the end of its size class. */
-	for (size_t i = 0; i < model->ncaches; i++)
-		if (model->caches[i].at == audit->cache &&
-		    model->caches[i].bufsize > bytes)
-			bytes = model->caches[i].bufsize;
+	if (c != NULL && c->bufsize > bytes)
+		bytes = c->bufsize;
 	if (search->at != audit->addr && search->at - audit->addr >= bytes)
 		return false;
 	*search->found = *audit;
@@ -322,9 +321,10 @@ audit_print_stack(struct model *model, const struct audit *audit, int indent)
 const char *
 audit_cache_name(struct model *model, const struct audit *audit)
 {
-	for (size_t i = 0; i < model->ncaches; i++)
-		if (model->caches[i].at == audit->cache)
-			return model->caches[i].name;
+	const struct cache *c = model_cache_at(model, audit->cache);
+
+	if (c != NULL)
+		return c->name;
 	if (audit->cache == layout_value(model->layout, L_DEBUG_LARGE_CACHE))
 		return "umem_oversize";
 	if (audit->cache != 0)

@@ -173,8 +173,8 @@ model_take_caches(struct model *model)
 	take_cache_list(model, layout_value(l, L_CACHE_DESTROYED_LIST), false);
 }
 
-static struct cache *
-cache_at(struct model *model, uint64_t at)
+struct cache *
+model_cache_at(struct model *model, uint64_t at)
 {
 	static size_t last;
 
@@ -193,11 +193,11 @@ static struct cache *
 cache_of_store(struct model *model, uint64_t store)
 {
 	uint64_t at = store - layout_value(model->layout, L_CACHE_SLABS);
-	struct cache *c = cache_at(model, at);
+	struct cache *c = model_cache_at(model, at);
 
 	if (c == NULL) {
 		take_cache(model, at, false);
-		c = cache_at(model, at);
+		c = model_cache_at(model, at);
 	}
 	return c;
 }
@@ -327,7 +327,7 @@ take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
 	large->at = s->at;
 	large->bytes = usable_bytes(model, s, span + bytes - s->at);
 	large->size = s->size;
-	large->cache = s->cache != 0 ? cache_at(model, s->cache) : NULL;
+	large->cache = s->cache != 0 ? model_cache_at(model, s->cache) : NULL;
 	large->is_ended = !s->counted_now;
 	if (s->counted_now)
 		large->sample = s;
@@ -499,7 +499,7 @@ model_cache(struct model *model, const char *name)
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (strcmp(model->caches[i].name, name) == 0)
 			return &model->caches[i];
-	return parse_address(name, &at) ? cache_at(model, at) : NULL;
+	return parse_address(name, &at) ? model_cache_at(model, at) : NULL;
 }
 
 void

@@ -301,6 +301,8 @@ bool model_is_magazine(
 bool model_is_in_flight(struct model *model, uint64_t at);
 
 struct cache *model_cache(struct model *model, const char *name_or_address);
+/* Returns the cache at an address, or NULL. */
+struct cache *model_cache_at(struct model *model, uint64_t at);
 struct arena *model_arena(struct model *model, uint64_t at);
 
 /* Returns the arena's tags in ring order; the caller frees them. */

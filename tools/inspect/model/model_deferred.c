@@ -112,11 +112,9 @@ block_waits(struct model *model, uint64_t at)
 static struct cache *
 import_cache(struct model *model, const struct waiting_group *group)
 {
-	for (size_t i = 0; i < model->ncaches; i++)
-		if (model->caches[i].at == group->cache &&
-		    model->caches[i].import != 0)
-			return &model->caches[i];
-	return NULL;
+	struct cache *c = model_cache_at(model, group->cache);
+
+	return c != NULL && c->import != 0 ? c : NULL;
 }
 
 /*
@@ -245,11 +243,10 @@ model_flavour(struct model *model, const struct domain *domain)
 const char *
 model_group_name(struct model *model, const struct waiting_group *group)
 {
-	for (size_t i = 0; i < model->ncaches; i++)
-		if (group->cache != 0 && model->caches[i].at == group->cache)
-			return model->caches[i].name;
+	const struct cache *c = model_cache_at(model, group->cache);
+
 	if (group->cache != 0)
-		return "a cache that is destroyed";
+		return c != NULL ? c->name : "a cache that is destroyed";
 	if (group->foreign)
 		return "[another malloc()]";
 	return group->malloced ? "[large, malloc()]" : "[large, umem_alloc()]";

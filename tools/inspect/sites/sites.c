@@ -39,6 +39,7 @@
 #include "tools/inspect/model/audit.h"
 #include "tools/inspect/sites/sites.h"
 #include "tools/inspect/sites/suppress.h"
+#include "tools/inspect/symbols/symbols.h"
 
 #define NS_PER_SECOND 1e9
 
@@ -455,7 +456,8 @@ tally_is_wanted(const struct sites *sites, const struct site_tally *t)
 	/* Less than half a block is the rest of an estimate. */
 	return (t->blocks >= 0.5 || t->held >= 0.5) &&
 	       (sites->caller == NULL ||
-		   site_tally_is_from(sites->model, t, sites->caller));
+		   symbols_match(sites->model->target, t->depth, t->stack,
+		       sites->caller));
 }
 
 /*

@@ -125,10 +125,6 @@ const char *site_tally_name(struct model *model, const struct site_tally *t);
 /* Callers of the call site in a row. */
 #define SITE_CALLERS 3
 
-/* Has a frame of its stack this text in its name? */
-bool site_tally_is_from(
-    struct model *model, const struct site_tally *t, const char *text);
-
 /*
  * Returns the callers of a row's largest stack, at most so many: " via strdup <
  * main; 2 more stacks".

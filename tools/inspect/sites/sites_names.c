@@ -324,13 +324,3 @@ site_callers(struct sites *sites, const struct site *site, unsigned most)
 		    nstacks == 2 ? "" : "s");
 	return text;
 }
-
-bool
-site_tally_is_from(
-    struct model *model, const struct site_tally *t, const char *text)
-{
-	for (unsigned i = 0; i < t->depth; i++)
-		if (symbol_matches(model->target, t->stack[i], text))
-			return true;
-	return false;
-}

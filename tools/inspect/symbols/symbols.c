@@ -175,14 +175,18 @@ symbol_print(struct target *target, uint64_t pc, int indent)
 }
 
 bool
-symbol_matches(struct target *target, uint64_t pc, const char *text)
+symbols_match(struct target *target, unsigned depth, const uint64_t *stack,
+    const char *text)
 {
-	size_t n;
-	const struct symbol_frame *frames = symbol_frames(target, pc, &n);
+	while (depth-- > 0) {
+		size_t n;
+		const struct symbol_frame *frames =
+		    symbol_frames(target, *stack++, &n);
 
-	for (size_t i = 0; i < n; i++)
-		if (strstr(frames[i].name, text) != NULL)
-			return true;
+		while (n-- > 0)
+			if (strstr(frames[n].name, text) != NULL)
+				return true;
+	}
 	return false;
 }
 

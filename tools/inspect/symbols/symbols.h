@@ -53,8 +53,9 @@ size_t symbol_unwind(struct target *target, const struct thread *thread,
 /* Frees the files of a target, of which no name is looked up any more. */
 void symbols_close(struct target *target);
 
-/* Has one of these functions the text in its name? */
-bool symbol_matches(struct target *target, uint64_t pc, const char *text);
+/* Has a function of a stack, of so many addresses, the text in its name? */
+bool symbols_match(struct target *target, unsigned depth, const uint64_t *stack,
+    const char *text);
 
 /* Returns the build ID of the file that has pc, in hexadecimal, or "". */
 const char *symbol_build_id(struct target *target, uint64_t pc);
