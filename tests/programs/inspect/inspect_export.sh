@@ -284,3 +284,38 @@ if "$umem" users --pprof "$pid" >/dev/full 2>err ||
 	exit 1
 fi
 finish 0
+
+# Without blocks, the page says so, and has neither graph nor table.
+cat >none.c <<'END'
+#include <stdio.h>
+#include <unistd.h>
+
+int
+main(void)
+{
+	char c;
+
+	setvbuf(stdout, NULL, _IONBF, 0);
+	puts("ready");
+	return read(0, &c, 1) != 0;
+}
+END
+"$CC" -o none none.c
+UMEM_OPTIONS=sample=1 start ./none
+# page TEXT COMMAND... - the page must have this paragraph, and no figures
+page() {
+	"$umem" "${@:2}" >page || exit 1
+	if ! grep -Eq "^<p>$1; 20[0-9-]+ [0-9:]+</p>\$" page ||
+	    grep -Eq '<table|<script|id="graph"|[0-9] B' page ||
+	    [ "$(tail -n 1 page)" != "</html>" ]; then
+		echo "umem ${*:2}: no '$1', or more in:"
+		sed '/<style>/,/<.style>/d' page
+		exit 1
+	fi
+}
+page 'no leaks found' leaks --html "$pid"
+page 'no leaks from nobody&#38; found' leaks -c 'nobody&' --html "$pid"
+page 'no allocated blocks from nobody found' users -c nobody --html "$pid"
+"$umem" leaks --save=look "$pid" >said
+page 'nothing more since the look [0-9]+s before' diff --html look "$pid"
+finish 0

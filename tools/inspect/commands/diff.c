@@ -112,7 +112,7 @@ take_looks(struct looks *looks, const char *operand, const struct looks *other,
 static void
 write_page(const struct looks *looks, const char *title)
 {
-	struct look more = {.nrows = 0};
+	struct look more = {.kind = LOOK_GROWTH};
 	const char *since = "";
 
 	for (size_t i = 0; i < 2 * looks[0].n; i++) {

@@ -267,13 +267,40 @@ put_row(const struct look_row *row, double all)
 	puts("</td></tr>");
 }
 
+static void
+put_table(const struct look *look, double all)
+{
+	size_t n = 0;
+
+	puts("<h2>Call sites</h2>\n<div class=\"wide\"><table id=\"sites\">\n"
+	     "<tr><th>bytes</th><th>share</th><th>blocks</th>"
+	     "<th>call site</th></tr>");
+	for (size_t i = 0; i < look->nrows; i++)
+		if (!look->rows[i].of_stack && n++ < SITES_ROWS)
+			put_row(&look->rows[i], all);
+	puts("</table></div>");
+	if (n > SITES_ROWS)
+		printf("<p>%zu more</p>\n", n - SITES_ROWS);
+}
+
+/* Returns what a look without rows has found. */
+static const char *
+nothing_text(const struct look *look, const char *verb)
+{
+	if (look->kind == LOOK_GROWTH)
+		return xprint("nothing%s", verb);
+	return xprint("no %s%s%s found",
+	    look->kind == LOOK_LEAKS ? "leaks" : "allocated blocks",
+	    look->caller != NULL ? " from " : "",
+	    look->caller != NULL ? look->caller : "");
+}
+
 void
 flame_write(const struct look *look, const char *title, const char *verb)
 {
 	bool estimated = false;
 	time_t now = time(NULL);
 	double all = 0;
-	size_t n = 0;
 	char date[32];
 
 	for (size_t i = 0; i < look->nrows; i++)
@@ -290,17 +317,15 @@ flame_write(const struct look *look, const char *title, const char *verb)
 	put_html(title);
 	printf("</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", style);
 	put_html(title);
-	printf("</h1>\n<p>%s%s%s; %s</p>\n", page_bytes(all, estimated), verb,
-	    estimated ? ", estimated from samples" : "", date);
-	put_graph(look, estimated);
-	puts("<h2>Call sites</h2>\n<div class=\"wide\"><table id=\"sites\">\n"
-	     "<tr><th>bytes</th><th>share</th><th>blocks</th>"
-	     "<th>call site</th></tr>");
-	for (size_t i = 0; i < look->nrows; i++)
-		if (!look->rows[i].of_stack && n++ < SITES_ROWS)
-			put_row(&look->rows[i], all);
-	puts("</table></div>");
-	if (n > SITES_ROWS)
-		printf("<p>%zu more</p>\n", n - SITES_ROWS);
+	fputs("</h1>\n<p>", stdout);
+	put_html(look->nrows == 0
+		     ? nothing_text(look, verb)
+		     : xprint("%s%s%s", page_bytes(all, estimated), verb,
+			   estimated ? ", estimated from samples" : ""));
+	printf("; %s</p>\n", date);
+	if (look->nrows != 0) {
+		put_graph(look, estimated);
+		put_table(look, all);
+	}
 	puts("</body>\n</html>");
 }

@@ -97,7 +97,8 @@ stacks_add(struct look *look, struct sites *sites, const struct site *site)
 struct look
 look_of_sites(struct sites *sites, unsigned callers, bool stacks)
 {
-	struct look look = {.kind = sites->are_leaks ? LOOK_LEAKS : LOOK_USERS};
+	struct look look = {.kind = sites->are_leaks ? LOOK_LEAKS : LOOK_USERS,
+	    .caller = sites->caller};
 	struct timespec now;
 
 	/* A core does not tell when it was written. */

@@ -17,12 +17,14 @@ struct look_row {
 enum look_kind {
 	LOOK_LEAKS,
 	LOOK_USERS,
-	LOOK_REACHABLE /* the users that are no leaks */
+	LOOK_REACHABLE, /* the users that are no leaks */
+	LOOK_GROWTH     /* between two looks */
 };
 
 struct look {
 	enum look_kind kind;
-	double time; /* in s since 1970; 0: not known */
+	const char *caller; /* part of its name; NULL: of any */
+	double time;        /* in s since 1970; 0: not known */
 	struct look_row *rows;
 	size_t nrows, capacity;
 	bool has_stacks; /* rows, or space for some in a file */
