@@ -77,29 +77,26 @@ check_bound(uint64_t bytes)
 }
 
 void *
+xchecked(void *made)
+{
+	if (made == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made;
+}
+
+void *
 xalloc(size_t bytes)
 {
-	void *p;
-
 	check_bound(bytes);
-	p = calloc(1, bytes ? bytes : 1);
-
-	if (p == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	return p;
+	return xchecked(calloc(1, bytes ? bytes : 1));
 }
 
 void *
 xresize(void *old, size_t bytes)
 {
-	void *p;
-
 	assert(bytes != 0);
 	check_bound(bytes);
-	p = realloc(old, bytes);
-	if (p == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	return p;
+	return xchecked(realloc(old, bytes));
 }
 
 char *
@@ -110,9 +107,9 @@ xprint(const char *format, ...)
 
 	va_start(arguments, format);
 	if (vasprintf(&text, format, arguments) < 0)
-		fail_with(EXIT_ERROR, "out of memory");
+		text = NULL;
 	va_end(arguments);
-	return text;
+	return xchecked(text);
 }
 
 void *
@@ -126,8 +123,7 @@ tree_item(void **tree, const void *key, size_t bytes,
 		return *found;
 	made = xalloc(bytes);
 	memcpy(made, key, bytes);
-	if (tsearch(made, tree, order) == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
+	xchecked(tsearch(made, tree, order));
 	return made;
 }
 

@@ -17,6 +17,8 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
+/* Returns what a function of libc has made, or ends the process if NULL. */
+void *xchecked(void *made);
 /* Return memory, or end the process. */
 void *xalloc(size_t bytes); /* zeros */
 void *xresize(void *old, size_t bytes);

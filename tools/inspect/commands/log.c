@@ -109,7 +109,11 @@ static void
 print_records(struct model *model, const struct selection *s)
 {
 	json_open(NULL, '[');
-	if (s->n == 0)
+	if (s->n == 0 && s->source->name != NULL)
+		plain_print("nothing is logged (UMEM_LOGGING=%s when the "
+			    "program starts)\n",
+		    s->source->name);
+	else if (s->n == 0)
 		plain_print("no such record\n");
 	else
 		plain_print("%11s %-9s %12s %7s %7s %s\n", "SECONDS AGO",
@@ -158,12 +162,6 @@ command_log(int argc, char **argv)
 		fail_with(EXIT_ERROR,
 		    "log: no transaction is recorded (UMEM_DEBUG=audit when "
 		    "the program starts)");
-	if (s.n == 0 && s.source->name != NULL && !json_wanted) {
-		printf("nothing is logged (UMEM_LOGGING=%s when the program "
-		       "starts)\n",
-		    s.source->name);
-		return EXIT_OK;
-	}
 	ARRAY_SORT(s.audit, s.n, newest_first);
 	print_records(model, &s);
 	return EXIT_OK;

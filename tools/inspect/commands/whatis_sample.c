@@ -1,6 +1,4 @@
 /* whatis_sample.c - umem whatis: explain an address in or near a sample */
-#include <unistd.h>
-
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/whatis.h"
 #include "tools/inspect/model/audit.h"
@@ -10,7 +8,7 @@ static const struct sample *
 sample_near(const struct model *model, uint64_t at)
 {
 	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t page = model->target->page_bytes;
 
 	for (size_t i = 0; i < model->nsamples; i++) {
 		const struct sample *s = &model->samples[i];

@@ -156,7 +156,8 @@ audit_of_sample(const struct sample *s)
 	return audit;
 }
 
-struct audit
+/* Returns the allocation of a freed buffer in the form of a record. */
+static struct audit
 audit_of_allocation(const struct audit *freed)
 {
 	struct audit allocated = *freed;
@@ -366,7 +367,7 @@ audit_json_frames(struct model *model, uint64_t pc)
 		json_text(NULL, frames[i].name);
 }
 
-void
+static void
 audit_json_stack(struct model *model, const struct audit *audit)
 {
 	json_open("stack", '[');

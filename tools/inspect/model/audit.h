@@ -39,9 +39,6 @@ struct audit audit_of_sample(const struct sample *s);
  */
 bool audit_of_freed(struct model *model, uint64_t at, struct audit *audit);
 
-/* Returns the allocation of a freed buffer in the form of a record. */
-struct audit audit_of_allocation(const struct audit *freed);
-
 /* Does the target have records with stacks? */
 bool audit_is_on(struct model *model);
 
@@ -53,9 +50,8 @@ void audit_print_stack(
     struct model *model, const struct audit *audit, int indent);
 /* Puts the functions of a return address into an array of JSON. */
 void audit_json_frames(struct model *model, uint64_t pc);
-/* Puts a record into an object of JSON, or only its stack. */
+/* Puts a record into an object of JSON. */
 void audit_json(struct model *model, const struct audit *audit);
-void audit_json_stack(struct model *model, const struct audit *audit);
 
 /*
  * Returns the time from which ages count, in ns: the time of the copy for a

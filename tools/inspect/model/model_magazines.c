@@ -210,7 +210,6 @@ take_list(struct model *model, struct cache *c, uint64_t at)
 static void
 take_depot(struct model *model, struct cache *c)
 {
-	uint64_t bytes = layout_value(model->layout, L_DEPOT_BYTES);
 	uint64_t at = model_get(model, c->record, L_CACHE_MORE_SHARDS);
 	uint64_t n = model_get(model, c->record, L_CACHE_SHARDS);
 
@@ -224,7 +223,7 @@ take_depot(struct model *model, struct cache *c)
 		take_list(model, c, model_get(model, depot, L_DEPOT_FULL));
 		take_list(model, c, model_get(model, depot, L_DEPOT_EMPTY));
 		c->ncontended += model_get(model, depot, L_DEPOT_NCONTENDED);
-		at += bytes;
+		at += layout_value(model->layout, L_DEPOT_BYTES);
 	}
 }
 

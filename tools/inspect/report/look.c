@@ -52,10 +52,8 @@ stack_text(struct target *target, const struct site_tally *t)
 {
 	char *text = NULL;
 	size_t bytes, n;
-	FILE *file = open_memstream(&text, &bytes);
+	FILE *file = xchecked(open_memstream(&text, &bytes));
 
-	if (file == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
 	for (unsigned depth = t->depth; depth-- > 0;) {
 		const struct symbol_frame *frames =
 		    symbol_frames(target, t->stack[depth], &n);

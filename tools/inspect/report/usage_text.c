@@ -54,11 +54,9 @@ usage_text(const struct usage *u, size_t width)
 {
 	char *text = NULL;
 	size_t bytes, column;
-	FILE *file = open_memstream(&text, &bytes);
+	FILE *file = xchecked(open_memstream(&text, &bytes));
 	char cached[96];
 
-	if (file == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
 	column = (size_t)fprintf(file, "%s %s = in use %s",
 	    u->has_pages ? "RSS" : "Memory",
 	    size_text(u->has_pages ? u->rss : usage_sum(u)),
