@@ -240,4 +240,19 @@ start env -u UMEM_DEBUG UMEM_OPTIONS=sample=1 ./main rest
 grep '^umem_site_live_blocks{' text | sed 's/ .*//' >series
 printf 'umem_site_live_blocks{site="%s"}\n' other f7 | diff - series ||
     { grep site text; exit 1; }
+# The list of a process is closed before the next process is read: with few
+# files, all processes have their names.
+(
+	ulimit -n 32
+	names=()
+	for i in {1..40}; do
+		names+=("$pid")
+	done
+	"$umem" metrics --sites=2 "${names[@]}" >text
+)
+n=$(grep -c '^umem_site_live_blocks{.*site="f7"' text)
+if [ "$n" != 40 ]; then
+	echo "$n of 40 processes have the names of their functions"
+	exit 1
+fi
 finish 0

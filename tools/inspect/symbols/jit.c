@@ -127,6 +127,16 @@ jit_open(struct target *target)
 	return jit;
 }
 
+void
+jit_close(struct jit *jit)
+{
+	if (jit == NULL)
+		return;
+	fclose(jit->file);
+	free(jit->ranges);
+	free(jit);
+}
+
 const char *
 jit_function(struct jit *jit, uint64_t pc, uint64_t *offset)
 {

@@ -8,6 +8,7 @@ struct jit;
 
 /* Reads the list of a process; returns NULL if there is none. */
 struct jit *jit_open(struct target *target);
+void jit_close(struct jit *jit); /* which may be NULL */
 
 /*
  * Returns the function of a return address, or NULL, and sets *offset to the

@@ -101,8 +101,10 @@ symbols_open(struct target *target)
 void
 symbols_close(struct target *target)
 {
-	if (target->symbols != NULL)
-		source_close(target->symbols->source);
+	if (target->symbols == NULL)
+		return;
+	source_close(target->symbols->source);
+	jit_close(target->symbols->jit);
 	target->symbols = NULL;
 }
 
