@@ -149,6 +149,22 @@ mv a_file_that_is_mapped "$long"
 mv "$long" a_file_that_is_mapped
 iconv -f UTF-8 -t UTF-8 said >/dev/null || { cat -v said; exit 1; }
 tr -d '\n ' <said | grep -q "$long," || { cat said; exit 1; }
+# Wherever a setting is divided, its lines begin in one column and end without a
+# blank: the comma behind the name of the file is once in the last column.
+name=a_file_that_is_mapped
+for ((length = 1; length <= 60; length++)); do
+	next=$(printf "%${length}s" '' | tr ' ' x)
+	mv "$name" "$next"
+	name=$next
+	"$umem" status "$pid" >said
+	if sed '/^$/q' said | grep -Ev '^([A-Z][A-Za-z ]*: .*|)$|^ {16}' |
+	    grep . || sed '/^$/q' said | grep -E '^.{15}[^ ]|^.{16} | $'; then
+		echo "a line of umem status begins or ends where it should not"
+		cat said
+		exit 1
+	fi
+done
+mv "$name" a_file_that_is_mapped
 # A name that the program gave to a mapping; not every kernel keeps such names.
 if unshare -m true 2>/dev/null; then
 	at=$(sed -n '/"largest"/,$s/.*"at \(7[0-9a-f]*\)".*/\1/p' json | head -1)
