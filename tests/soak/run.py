@@ -142,9 +142,11 @@ class Soak:
 
     def ask(self, *words, status=(0,), quiet=True):
         with self.stops if words[0] not in RUNNING else nullcontext():
-            began = time.monotonic()
-            run = subprocess.run([self.umem, *words], capture_output=True,
-                                 text=True, timeout=HANG_S)
+            run = None
+            while run is None or "gets no processor" in run.stderr:
+                began = time.monotonic()
+                run = subprocess.run([self.umem, *words], capture_output=True,
+                                     text=True, timeout=HANG_S)
         n, most = self.asked.get(words[0], (0, 0))
         self.asked[words[0]] = n + 1, max(most, time.monotonic() - began)
         said = [line for line in run.stderr.splitlines()

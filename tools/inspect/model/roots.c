@@ -265,8 +265,8 @@ skipped_ranges(struct model *model)
 	return out;
 }
 
-static void
-give_words(struct model *model, root_func *f, uint64_t start, uint64_t end,
+void
+roots_words(struct model *model, root_func *f, uint64_t start, uint64_t end,
     enum root_kind kind)
 {
 	const uint64_t *words;
@@ -291,11 +291,11 @@ give_piece(struct model *model, root_func *f, const struct ranges *skip,
 		if (r->end <= start || r->start >= end)
 			continue;
 		if (r->start > start)
-			give_words(model, f, start, r->start, kind);
+			roots_words(model, f, start, r->start, kind);
 		start = r->end;
 	}
 	if (start < end)
-		give_words(model, f, start, end, kind);
+		roots_words(model, f, start, end, kind);
 }
 
 static bool
@@ -510,7 +510,7 @@ roots_each(struct model *model, root_func *f)
 	for (size_t i = 0; i < target->nkernel_references; i++)
 		f(model, &target->kernel_references[i].word, 1, 0, ROOT_MEMORY);
 	if (!l->in_program)
-		give_words(model, f, layout_value(l, L_BOOTSTRAP),
+		roots_words(model, f, layout_value(l, L_BOOTSTRAP),
 		    layout_value(l, L_BOOTSTRAP) +
 			layout_variable(l, target, L_BOOTSTRAP_USED),
 		    ROOT_MEMORY);

@@ -45,6 +45,10 @@ typedef void root_func(struct model *model, const uint64_t *words, size_t n,
  */
 void roots_each(struct model *model, root_func *f);
 
+/* Calls f for the words of [start, end) that this command holds. */
+void roots_words(struct model *model, root_func *f, uint64_t start,
+    uint64_t end, enum root_kind kind);
+
 /* Is the address in memory that the library keeps for itself? */
 bool roots_is_meta(struct model *model, uint64_t at);
 

@@ -147,16 +147,12 @@ mark_words(struct model *model, const uint64_t *words, size_t n)
 			mark_address(model, words[i]);
 }
 
+static root_func mark_root;
+
 static void
 mark_memory(struct model *model, uint64_t at, uint64_t bytes)
 {
-	uint64_t end = at + bytes;
-	const uint64_t *words;
-	size_t n;
-
-	for (; (words = target_words(model->target, &at, end, &n)) != NULL;
-	     at += 8 * n)
-		mark_words(model, words, n);
+	roots_words(model, mark_root, at, at + bytes, ROOT_MEMORY);
 }
 
 /* Searches the pending chunks of a slab, until it has none. */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/inspect/model/roots.h"
 #include "tools/inspect/sites/leaks.h"
 #include "tools/inspect/sites/sites.h"
 
@@ -107,30 +108,29 @@ push_owner(struct model *model, uint64_t at)
 }
 
 static void
-push_words(struct model *model, uint64_t at, uint64_t bytes)
+push_words(struct model *model, const uint64_t *words, size_t n, uint64_t at,
+    enum root_kind kind)
 {
-	uint64_t end = at + bytes;
-	const uint64_t *words;
-	size_t n;
-
-	for (; (words = target_words(model->target, &at, end, &n)) != NULL;
-	     at += 8 * n)
-		for (size_t i = 0; i < n; i++)
-			if (words[i] >= 65536)
-				push_owner(model, words[i]);
+	(void)at, (void)kind;
+	for (size_t i = 0; i < n; i++)
+		if (words[i] >= 65536)
+			push_owner(model, words[i]);
 }
 
 static void
 push_pointees(struct model *model, struct node node)
 {
 	const struct slab *s = &model->slabs[node.slab];
+	uint64_t at, bytes;
 
-	if (node.slab == UINT32_MAX)
-		push_words(model, model->larges[node.chunk].at,
-		    model->larges[node.chunk].bytes);
-	else
-		push_words(model, slab_chunk_at(model, s, node.chunk),
-		    (model->caches[s->cache].bufsize + 7) & ~7ull);
+	if (node.slab == UINT32_MAX) {
+		at = model->larges[node.chunk].at;
+		bytes = model->larges[node.chunk].bytes;
+	} else {
+		at = slab_chunk_at(model, s, node.chunk);
+		bytes = (model->caches[s->cache].bufsize + 7) & ~7ull;
+	}
+	roots_words(model, push_words, at, at + bytes, ROOT_MEMORY);
 }
 
 /* Searches from a block, and records each block when it leaves it. */

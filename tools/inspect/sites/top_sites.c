@@ -130,12 +130,6 @@ top_sites_read(struct top_sites *sites, struct model *model)
 		model_take_samples(model);
 }
 
-static size_t
-stack_bytes(unsigned depth)
-{
-	return depth * sizeof(uint64_t);
-}
-
 static int
 order_top_stacks(const void *a, const void *b)
 {
@@ -158,20 +152,13 @@ site_named(struct top_sites *sites, const char *name)
 	return sites->site[sites->n++] = site;
 }
 
-static const char *
-stack_name(struct model *model, const uint64_t *stack, unsigned depth)
-{
-	struct site_tally tally = {
-	    .stack = stack, .depth = depth, .sampled = true};
-
-	return depth == 0 ? "unknown" : site_tally_name(model, &tally);
-}
-
 static struct top_stack *
 top_stack_of(
     struct top_sites *sites, struct model *model, const struct sample *s)
 {
 	struct top_stack key = {.stack = s->stack, .depth = s->depth}, *known;
+	struct site_tally tally = {.depth = s->depth, .sampled = true};
+	size_t bytes = s->depth * sizeof(*s->stack);
 	uint64_t *stack;
 	bool is_new;
 
@@ -179,11 +166,12 @@ top_stack_of(
 	    &sites->by_stack, &key, sizeof(key), order_top_stacks, &is_new);
 	if (!is_new)
 		return known;
-	stack = xalloc(stack_bytes(s->depth));
+	stack = xalloc(bytes);
 	if (s->depth != 0)
-		memcpy(stack, s->stack, stack_bytes(s->depth));
-	known->stack = stack;
-	known->site = site_named(sites, stack_name(model, stack, s->depth));
+		memcpy(stack, s->stack, bytes);
+	known->stack = tally.stack = stack;
+	known->site = site_named(
+	    sites, s->depth == 0 ? "unknown" : site_tally_name(model, &tally));
 	return known;
 }
 

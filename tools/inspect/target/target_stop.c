@@ -10,7 +10,8 @@
  *
  * A thread that is in the kernel and cannot be stopped there (a parent in
  * vfork(), a broken disk) does not run.  The command waits for it for a limited
- * time and then ignores it.
+ * time and then ignores it.  A thread that could run but gets no processor may
+ * run at any moment, so without its stop nothing is read.
  *
  * A thread stands still from its PTRACE_INTERRUPT to its PTRACE_DETACH, and
  * each call takes its time in a process with thousands of threads.  Therefore
@@ -33,8 +34,9 @@
 #include "tools/inspect/base/clock.h"
 #include "tools/inspect/target/target.h"
 
-/* How long a thread may take to stop. */
-#define STOP_SECONDS 2.0
+/* How long a thread may take to stop, and how long to get a processor. */
+#define STOP_SECONDS    2.0
+#define STARVED_SECONDS 10.0
 
 /*
  * Is the thread among the first n?  The kernel lists threads in an order that
@@ -93,6 +95,16 @@ seize_round(struct target *target)
 	return target->nthreads - before;
 }
 
+/* Is the thread in the state R, or unknown, as just before its end? */
+static bool
+may_run(int tid)
+{
+	char text[256];
+
+	return proc_read(tid, "stat", text, sizeof(text)) == 0 ||
+	       strstr(text, ") R ") != NULL;
+}
+
 /* Returns false if the thread has ended. */
 static bool
 thread_wait(struct thread *thread, double until)
@@ -110,7 +122,12 @@ thread_wait(struct thread *thread, double until)
 				thread->signal = WSTOPSIG(status);
 			return true;
 		}
-		if (seconds_now() > until)
+		if (seconds_now() > until + STARVED_SECONDS)
+			fail_with(EXIT_ERROR,
+			    "thread %d gets no processor, so it cannot stop; "
+			    "try again",
+			    thread->tid);
+		if (seconds_now() > until && !may_run(thread->tid))
 			return true;
 		usleep(50);
 	}
