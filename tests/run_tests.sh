@@ -33,7 +33,8 @@
 #				is run with the preload unless that says yes
 #	libs: -lX		linked with, too
 #	cflags: -DX		for the compiler
-#	account: no		tests/account.c does not check the statistics
+#	account: no		tests/account.c does not check the statistics; a
+#				number: see there
 #				at its end
 #	run: NAME		the lines that follow are for this run alone.
 #				A program runs once for each such line, in each
@@ -285,7 +286,8 @@ program_job() {
 	elif [ -n "$link" ]; then
 		vars+=("LD_PRELOAD=$B/account.so")
 	fi
-	[ "$(last account "$source" "$case")" != no ] || vars+=(ACCOUNT=no)
+	line=$(last account "$source" "$case")
+	[ -z "$line" ] || vars+=("ACCOUNT=$line")
 	[ -z "$link" ] || vars+=("LD_LIBRARY_PATH=$B")
 	limit=$(last timeout "$source" "$case")
 	args=$(last args "$source" "$case")

@@ -6,6 +6,7 @@
  * set errno and are cancellation points.
  *
  * test timeout: 120
+ * test account: 80
  *
  * test run: plain
  * test modes: rseq locked own
