@@ -33,9 +33,8 @@
 #				is run with the preload unless that says yes
 #	libs: -lX		linked with, too
 #	cflags: -DX		for the compiler
-#	account: no		tests/account.c does not check the statistics; a
-#				number: see there
-#				at its end
+#	account: no		tests/account.c does not check the statistics
+#				at its end; a number: see there
 #	run: NAME		the lines that follow are for this run alone.
 #				A program runs once for each such line, in each
 #				of its modes; lines before the first one are for

@@ -158,7 +158,6 @@ top_stack_of(
 {
 	struct top_stack key = {.stack = s->stack, .depth = s->depth}, *known;
 	struct site_tally tally = {.depth = s->depth, .sampled = true};
-	size_t bytes = s->depth * sizeof(*s->stack);
 	uint64_t *stack;
 	bool is_new;
 
@@ -166,9 +165,9 @@ top_stack_of(
 	    &sites->by_stack, &key, sizeof(key), order_top_stacks, &is_new);
 	if (!is_new)
 		return known;
-	stack = xalloc(bytes);
+	stack = xalloc(s->depth * sizeof(*stack));
 	if (s->depth != 0)
-		memcpy(stack, s->stack, bytes);
+		memcpy(stack, s->stack, s->depth * sizeof(*stack));
 	known->stack = tally.stack = stack;
 	known->site = site_named(
 	    sites, s->depth == 0 ? "unknown" : site_tally_name(model, &tally));
