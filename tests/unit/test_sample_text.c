@@ -118,7 +118,7 @@ START_TEST(the_first_line_has_the_sums_of_the_samples)
 	umem_free(kept, much);
 	/* As the free of a guarded sample does; it has no line. */
 	ck_assert_ptr_nonnull(sample_stack_take());
-	ck_assert_int_eq(umem_sample(5000), 0);
+	ck_assert_int_eq(umem_sample(0), 0);
 	sums = read_text();
 	ck_assert_uint_eq(sums.nrows, machine_has_stacks() ? 2 : 1);
 	ck_assert_uint_eq(sums.row.blocks, 14);
@@ -129,6 +129,16 @@ START_TEST(the_first_line_has_the_sums_of_the_samples)
 	ck_assert_uint_eq(sums.bytes, 9500);
 	ck_assert_uint_eq(sums.blocks_allocated, 15);
 	ck_assert_uint_eq(sums.bytes_allocated, 10500);
+
+	/* The sums of all that was allocated begin anew. */
+	ck_assert_int_eq(umem_sample(5000), 0);
+	sums = read_text();
+	ck_assert_uint_eq(sums.row.blocks, 14);
+	ck_assert_uint_eq(sums.row.bytes, 9500);
+	ck_assert_uint_eq(sums.row.blocks_allocated, 0);
+	ck_assert_uint_eq(sums.blocks, 14);
+	ck_assert_uint_eq(sums.blocks_allocated, 0);
+	ck_assert_uint_eq(sums.bytes_allocated, 0);
 }
 END_TEST
 
