@@ -68,6 +68,7 @@ endif
 # knowledge of these variables comes from their atomic accesses.
 ifeq ($(SAN),thread)
 override CFLAGS	  += -Wno-tsan
+override CPPFLAGS += -DRSEQ_WATCHER='"tests/rseq_watcher.h"'
 endif
 
 # A libc other than the system's.  The headers of the kernel and of valgrind

@@ -308,6 +308,7 @@ cpu_release(struct cpu_owned *owned)
 		umem_assert(owned->nmarked <= owned->nrounds);
 		open_header(h, loaded, owned->nmarked);
 		top = (uintptr_t)(loaded->round + owned->nrounds);
+		rseq_handed_over(loaded->round, owned->nrounds);
 	}
 	/* Release: pairs with the load of top in the sections. */
 	store_release(&h->top, top);

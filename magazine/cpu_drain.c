@@ -47,7 +47,6 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 	 */
 	lock_take(&cpu_regions_lock);
 	for (unsigned cpu = 0; cpu < nused; cpu++) {
-		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 
 		if (!load_acquire(&region->committed[cpu]) || !owned_try(c))
@@ -57,7 +56,7 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 			owned_end(c);
 			continue;
 		}
-		close_header(h);
+		close_header(hot_of(hot, cpu));
 		mine[cpu / 64] |= (uint64_t)1 << (cpu % 64);
 		n++;
 	}
@@ -72,6 +71,7 @@ chain_add(struct magazine **chain, struct magazine *mag, unsigned nrounds)
 		return;
 	umem_assert(nrounds <= mag->capacity);
 	umem_assert(mag != *chain);
+	rseq_received(mag->round, nrounds);
 	mag->nrounds = nrounds;
 	mag->next = *chain;
 	*chain = mag;
@@ -89,8 +89,8 @@ drain_take(struct cpu_hot *h, struct cpu_cold *c, struct magazine **chain)
 	chain_add(chain, c->loaded, nrounds);
 	if (c->previous != NULL)
 		chain_add(chain, c->previous, c->previous->nrounds);
-	c->loaded = NULL;
-	c->previous = NULL;
+	store_relaxed(&c->loaded, NULL);
+	store_relaxed(&c->previous, NULL);
 	nprevious_set(c);
 }
 
@@ -123,14 +123,10 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 	if (drain_close(hot, cold, keep, mine, nused) == 0)
 		return true;
 	stopped = stop_sections();
-	for (unsigned cpu = 0; cpu < nused; cpu++) {
-		struct cpu_hot *h = hot_of(hot, cpu);
-		struct cpu_cold *c = cold_of(cold, cpu);
-
-		if ((mine[cpu / 64] >> (cpu % 64) & 1) == 0)
-			continue;
-		drain_end(h, c, stopped, chain);
-	}
+	for (unsigned cpu = 0; cpu < nused; cpu++)
+		if ((mine[cpu / 64] >> (cpu % 64) & 1) != 0)
+			drain_end(hot_of(hot, cpu), cold_of(cold, cpu), stopped,
+			    chain);
 	return stopped;
 }
 
@@ -158,14 +154,10 @@ cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 		}
 	stopped = stop_sections();
 	take(arg, chain);
-	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
-		struct cpu_hot *h = hot_of(hot, cpu);
-		struct cpu_cold *c = cold_of(cold, cpu);
-
-		if (!region->committed[cpu])
-			continue;
-		drain_end(h, c, stopped, chain);
-	}
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
+		if (region->committed[cpu])
+			drain_end(hot_of(hot, cpu), cold_of(cold, cpu), stopped,
+			    chain);
 	lock_release(&cpu_regions_lock);
 	return stopped;
 }
@@ -178,13 +170,11 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 	size_t n = 0;
 
 	for (unsigned cpu = 0; cpu < nused; cpu++) {
-		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 
 		if (!load_acquire(&region->committed[cpu]) || !owned_try(c))
 			continue;
-		if (c->loaded != NULL)
-			n += rounds_below(c, load_relaxed(&h->top));
+		n += rounds_below(c, load_relaxed(&hot_of(hot, cpu)->top));
 		if (c->previous != NULL)
 			n += c->previous->nrounds;
 		owned_end(c);

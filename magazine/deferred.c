@@ -92,7 +92,7 @@ deferred_have_space(struct deferred *layer, struct cpu_owned *own,
 		work->bytes = deferred_bytes(layer, full);
 		deferred_submit(layer, full);
 	}
-	own->cold->loaded = *spare;
+	store_relaxed(&own->cold->loaded, *spare);
 	own->cold->nloads++;
 	own->nrounds = 0;
 	*spare = NULL;

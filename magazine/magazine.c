@@ -169,17 +169,17 @@ magazine_empty(struct magazine_layer *layer)
 }
 
 /* Loaded becomes previous and previous becomes loaded. */
-static void
+static inline void
 swap_magazines(struct cpu_owned *own)
 {
-	struct magazine *mag = own->cold->previous;
+	struct magazine *mag = own->cold->previous, *old = own->cold->loaded;
 
-	umem_assert(mag == NULL || mag != own->cold->loaded);
-	umem_assert(own->cold->loaded != NULL || own->nrounds == 0);
-	own->cold->previous = own->cold->loaded;
-	if (own->cold->previous != NULL)
-		own->cold->previous->nrounds = own->nrounds;
-	own->cold->loaded = mag;
+	umem_assert(mag == NULL || mag != old);
+	umem_assert(old != NULL || own->nrounds == 0);
+	store_relaxed(&own->cold->previous, old);
+	if (old != NULL)
+		old->nrounds = own->nrounds;
+	store_relaxed(&own->cold->loaded, mag);
 	own->nrounds = mag == NULL ? 0 : mag->nrounds;
 }
 
@@ -292,7 +292,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	cold->nreceived += full->nrounds;
 	probe_fire(umem, depot_load, layer, own->cpu, full->nrounds);
 	note_moved(layer, cold);
-	cold->previous = full;
+	store_relaxed(&cold->previous, full);
 	swap_magazines(own);
 	return true;
 }
@@ -392,7 +392,7 @@ trade_previous(
 		return NULL;
 	if (depot_is_over(with))
 		*work |= WORK_SURPLUS;
-	cold->previous = NULL;
+	store_relaxed(&cold->previous, NULL);
 	note_unload(layer, own);
 	if (!is_stale(layer, empty))
 		return empty;
@@ -454,7 +454,7 @@ have_space(struct magazine_layer *layer, struct cpu_owned *own,
 	if (empty == NULL)
 		return false;
 	umem_assert(empty->nrounds < empty->capacity);
-	cold->previous = empty;
+	store_relaxed(&cold->previous, empty);
 	swap_magazines(own);
 	umem_assert(own->nrounds < cold->loaded->capacity);
 	return true;
@@ -575,13 +575,13 @@ delete_small(struct magazine_layer *layer, struct cpu_owned *own)
 	if (cold->previous != NULL && cold->previous->nrounds == 0 &&
 	    cold->previous->capacity < rounds) {
 		magazine_delete(cold->previous);
-		cold->previous = NULL;
+		store_relaxed(&cold->previous, NULL);
 	}
 	if (cold->loaded != NULL && own->nrounds == 0 &&
 	    cold->loaded->capacity < rounds) {
 		swap_magazines(own);
 		magazine_delete(cold->previous);
-		cold->previous = NULL;
+		store_relaxed(&cold->previous, NULL);
 	}
 }
 
@@ -704,7 +704,7 @@ load_filled(
 
 	umem_assert(own->nrounds == 0 && mag != old && mag != cold->previous);
 	umem_assert(mag->nrounds <= mag->capacity);
-	cold->loaded = mag;
+	store_relaxed(&cold->loaded, mag);
 	own->nrounds = mag->nrounds;
 	cold->nloads++;
 	cold->nrefills += mag->nrounds != 0;
@@ -715,7 +715,7 @@ load_filled(
 	old->nrounds = 0;
 	if (cold->previous != NULL)
 		return old;
-	cold->previous = old;
+	store_relaxed(&cold->previous, old);
 	return NULL;
 }
 

@@ -56,7 +56,8 @@ take_both(struct cpu_owned *own, struct magazine **chain)
 		cold->previous->next = *chain;
 		*chain = cold->previous;
 	}
-	cold->loaded = cold->previous = NULL;
+	store_relaxed(&cold->loaded, NULL);
+	store_relaxed(&cold->previous, NULL);
 	own->nrounds = 0;
 }
 

@@ -71,4 +71,16 @@ _Static_assert(RSEQ_OK == 0 && RSEQ_MISS == 1 && RSEQ_ABORT == 2 &&
 
 #include ARCH_HEADER(rseq)
 
+/*
+ * ThreadSanitizer does not see into a section.  A build for it has a header
+ * that tells it of the rounds that sections pass from thread to thread, and of
+ * those that an owner receives from sections or hands over to them.
+ */
+#ifdef RSEQ_WATCHER
+#include RSEQ_WATCHER
+#else
+#define rseq_received(rounds, n)    ((void)0)
+#define rseq_handed_over(rounds, n) ((void)0)
+#endif
+
 #endif

@@ -29,7 +29,7 @@
  * models: magazine/shards.c shards_surplus shards_take
  * models: magazine/cpu_drain.c cpu_drain_all
  * models: magazine/magazine_drain.c magazine_drain_all take_depots
- * sum: 839a4faedd6aba01
+ * sum: ff822df4b28a4522
  */
 #define NSHARD 2
 #define NMAG   4 /* magazine 0: none */
