@@ -27,7 +27,6 @@
 #include "tools/inspect/sites/leaks.h"
 #include "tools/inspect/sites/suppress.h"
 #include "tools/inspect/symbols/program.h"
-#include "umem/umem.h"
 
 /* Names for sampled and large blocks, which belong to no cache. */
 #define SAMPLES "umem_sample"

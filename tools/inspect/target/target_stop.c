@@ -112,6 +112,8 @@ thread_wait(struct thread *thread, double until)
 	int status;
 
 	for (;;) {
+		/* Before the call, because the thread may stop behind it. */
+		bool sleeps = seconds_now() > until && !may_run(thread->tid);
 		int got = waitpid(thread->tid, &status, __WALL | WNOHANG);
 
 		if (got < 0 || (got > 0 && !WIFSTOPPED(status)))
@@ -127,7 +129,7 @@ thread_wait(struct thread *thread, double until)
 			    "thread %d gets no processor, so it cannot stop; "
 			    "try again",
 			    thread->tid);
-		if (seconds_now() > until && !may_run(thread->tid))
+		if (sleeps)
 			return true;
 		usleep(50);
 	}
