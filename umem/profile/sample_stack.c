@@ -14,7 +14,6 @@
  *	same weight, whatever has happened to its record since.  So the live sum
  *	of a stack is never negative, and the sums stay right when samples are
  *	halved.
- *
  *	    When the sums begin anew, the allocated sum is subtracted from both:
  *	the live sum stays, and the freed sum wraps below 0.
  *
@@ -207,7 +206,7 @@ keep_peak_locked(struct sample_sums *sums)
 	sums->npeaks = npeaks;
 }
 
-/* If it is wanted, the sums begin anew, also that of the peak. */
+/* Begins the sums and the peak anew if sample_sums_reset is set. */
 static void
 reset_sums_locked(void)
 {

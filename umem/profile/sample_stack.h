@@ -11,8 +11,8 @@
 #define SAMPLE_FRAMES 64
 
 /*
- * Not 0: the sums begin anew with the next sample, and peaks with it.  Also the
- * command umem sets it.
+ * Not 0: the sums and the peak begin anew with the next sample.  The command
+ * umem sets it, too.
  */
 extern hidden uint64_t sample_sums_reset; /* [a] */
 

@@ -194,7 +194,7 @@ if [ "$(grep -Ec "$record" said)" -ne 1 ]; then
 	exit 1
 fi
 expect 0 '^no such record$' log -c nobody "$pid"
-expect 0 '^nothing is logged \(UMEM_LOGGING=slab' log -l slab "$pid"
+expect 0 '^no such record is logged \(UMEM_LOGGING=slab' log -l slab "$pid"
 expect 0 '^[0-9]+ caches are clean$' verify "$pid"
 expect 0 '^  clean$' verify "$pid" umem_alloc_96
 for command in users log verify; do

@@ -85,7 +85,6 @@ for word in alloc_objects alloc_space inuse_objects inuse_space churn hold; do
 	grep -q "$word" profile || { echo "no $word in the profile"; exit 1; }
 done
 
-
 # The sums begin anew when the interval is set, also before the next sample.
 "$umem" ctl "$pid" sample=4k >said || exit 1
 again=()

@@ -110,8 +110,8 @@ print_records(struct model *model, const struct selection *s)
 {
 	json_open(NULL, '[');
 	if (s->n == 0 && s->source->name != NULL)
-		plain_print("nothing is logged (UMEM_LOGGING=%s when the "
-			    "program starts)\n",
+		plain_print("no such record is logged (UMEM_LOGGING=%s when "
+			    "the program starts)\n",
 		    s->source->name);
 	else if (s->n == 0)
 		plain_print("no such record\n");
