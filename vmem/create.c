@@ -142,12 +142,17 @@ arena_create(
 /*
  * Set the source, add the arena to the list and create its quantum caches.
  * Walks of the list do not use these, and the program does not have the arena
- * yet.
+ * yet.  NULL: the arena was not created.
  */
-static void
-arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source,
-    size_t qcache_max, int cflags)
+static vmem_t *
+arena_publish(vmem_t *arena, vmem_alloc_t *import_func, vmem_ximport_t *ximport,
+    vmem_free_t *release, vmem_t *source, size_t qcache_max, int cflags)
 {
+	if (arena == NULL)
+		return NULL;
+	arena->import = import_func;
+	if (ximport != NULL)
+		arena->ximport = ximport;
 	arena->release = release;
 	arena->source = source;
 	arena->cflags = cflags;
@@ -157,6 +162,7 @@ arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source,
 	lock_release(&arena_list_lock);
 	if ((cflags & VMC_NO_QCACHE) == 0)
 		quantum_create(arena, qcache_max);
+	return arena;
 }
 
 #define VMC_FLAGS (VMC_NO_QCACHE | VMC_IDENTIFIER)
@@ -168,11 +174,8 @@ vmem_create(const char *name, void *base, size_t size, size_t quantum,
 {
 	vmem_t *arena = arena_create(name, base, size, quantum, vmflag);
 
-	if (arena == NULL)
-		return NULL;
-	arena->import = import_func;
-	arena_publish(arena, release, source, qcache_max, vmflag & VMC_FLAGS);
-	return arena;
+	return arena_publish(arena, import_func, NULL, release, source,
+	    qcache_max, vmflag & VMC_FLAGS);
 }
 
 public vmem_t *
@@ -182,12 +185,8 @@ vmem_xcreate(const char *name, void *base, size_t size, size_t quantum,
 {
 	vmem_t *arena = arena_create(name, base, size, quantum, vmflag);
 
-	if (arena == NULL)
-		return NULL;
-	arena->ximport = import_func;
-	arena_publish(arena, release, source, qcache_max,
-	    (vmflag & (VMC_FLAGS | VMC_XALIGN)) | VMC_XALLOC);
-	return arena;
+	return arena_publish(arena, NULL, import_func, release, source,
+	    qcache_max, (vmflag & (VMC_FLAGS | VMC_XALIGN)) | VMC_XALLOC);
 }
 
 public void

@@ -388,6 +388,36 @@ START_TEST(a_large_block_grows_and_stays_a_sample)
 }
 END_TEST
 
+/*
+ * A block grows in place while the memory behind it is free, with samples, too.
+ * In the first steps, it may have to leave a hole.
+ */
+START_TEST(samples_do_not_move_a_block_that_grows)
+{
+	static const size_t means[] = {0, 1, 512 * KIB, GIB};
+	volatile size_t from = 60 * KIB, large = 3 * MIB;
+	unsigned nmoves[2] = {0, 0};
+
+	ck_assert_int_eq(umem_sample(means[_i]), 0);
+	for (unsigned sized = 0; sized < 2; sized++) {
+		char *block = umem_alloc(from, 0);
+
+		for (size_t s = from, to; s < 2 * large; s = to) {
+			to = s + HEAP_UNIT;
+			char *q = sized ? umem_realloc(block, s, to, 0)
+					: alloc_resize(block, to);
+
+			ck_assert_ptr_nonnull(q);
+			nmoves[sized] += s >= 512 * KIB && q != block;
+			block = q;
+		}
+		alloc_free(block);
+	}
+	ck_assert_msg(nmoves[0] <= 2 && nmoves[1] <= 2, "%u, %u moves",
+	    nmoves[0], nmoves[1]);
+}
+END_TEST
+
 /* A block that grows into a large block is sampled like a new large block. */
 START_TEST(a_block_that_grows_may_become_a_sample)
 {
@@ -1406,6 +1436,7 @@ sample_suite(void)
 	tcase_add_test(tc, every_alignment_is_kept);
 	tcase_add_loop_test(tc, resizing_keeps_the_contents, 0, 2);
 	tcase_add_test(tc, a_large_block_grows_and_stays_a_sample);
+	tcase_add_loop_test(tc, samples_do_not_move_a_block_that_grows, 0, 4);
 	tcase_add_test(tc, a_block_that_grows_may_become_a_sample);
 	tcase_add_loop_test(tc, a_resized_block_stands_for_the_bytes_it_has, 0,
 	    array_size(resized));

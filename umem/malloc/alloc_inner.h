@@ -132,8 +132,7 @@ bool alloc_size_fits(unsigned class, size_t bytes, size_t size);
  * Resizes a block of umem_alloc() that was requested with a size of old, if
  * that needs no copy by the caller: in place, or by pages of large blocks.
  * Returns NULL, and leaves the block as it is, if the caller must copy it; also
- * if p is NULL, or if blocks are sampled, debugged or known to a memory
- * checker.
+ * if p is NULL, or if blocks are debugged or known to a memory checker.
  */
 void *alloc_resize_exact(void *p, size_t old, size_t size);
 

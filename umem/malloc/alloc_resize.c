@@ -50,9 +50,8 @@ resize_keep_too_large(void *p)
 bool
 alloc_size_fits(unsigned class, size_t bytes, size_t size)
 {
-	if (size <= bytes && load_relaxed(&sized_free_is_relaxed))
-		return true;
-	if (resize_keeps_in_place(bytes, size))
+	if ((size <= bytes && load_relaxed(&sized_free_is_relaxed)) ||
+	    resize_keeps_in_place(bytes, size))
 		return true;
 	return class == PAGE_MAP_LARGE ? align_up(size, HEAP_UNIT) == bytes
 				       : size_class_of(size) == class;
@@ -73,6 +72,24 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 }
 
 /*
+ * Tries to resize a large block; sample is the number of its sample, or 0.  A
+ * block that it enlarges is counted like a new one.
+ */
+static void *
+resize_large_once(void *p, size_t bytes, size_t size, uint32_t sample)
+{
+	void *q;
+
+	umem_assert(size >= LARGE_GROWN);
+	if (sample != 0)
+		return sample_resize_large(sample, size);
+	q = large_resize(p, bytes, size);
+	if (q != NULL && size > bytes && sample_is_on())
+		sample_grown(q, size);
+	return q;
+}
+
+/*
  * Moves a block of a size class into a large block.  Returns NULL if there is
  * no memory.
  */
@@ -82,8 +99,11 @@ resize_to_large(void *p, size_t bytes, size_t size)
 	void *q = large_alloc_copy(p, bytes, size);
 
 	umem_assert(bytes < size && bytes >= LARGE_GROWN);
-	if (q != NULL)
-		alloc_free(p);
+	if (q == NULL)
+		return NULL;
+	if (sample_is_on())
+		sample_grown(q, size);
+	alloc_free(p);
 	return q;
 }
 
@@ -94,27 +114,6 @@ resize_class(void *p, size_t bytes, size_t size)
 	return resize_keeps_in_place(bytes, size)
 		   ? p
 		   : resize_by_copy(p, bytes, size);
-}
-
-/* Resizes a sample.  A large sample grows like other large blocks. */
-static void *
-resize_sample(void *p, size_t bytes, size_t size)
-{
-	uint32_t index = alloc_sample_index(p);
-	void *q;
-
-	umem_assert(size <= PTRDIFF_MAX);
-	if (bytes <= SIZE_CLASS_MAX || size <= SIZE_CLASS_MAX) {
-		q = resize_class(p, bytes, size);
-		if (q == p)
-			sample_resize_in_place(index, size);
-		return q;
-	}
-	q = sample_resize_large(index, size);
-	for (unsigned i = 0;
-	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
-		q = sample_resize_large(index, size);
-	return q != NULL ? q : alloc_no_memory(NULL, size);
 }
 
 /*
@@ -152,34 +151,46 @@ resize_boot(const char *p, size_t size)
 	return q;
 }
 
-/* Resizes a block that is large before and after, and no sample. */
+/* Resizes a block that is large before and after, as resize_large_once(). */
 static void *
-resize_large(void *p, size_t bytes, size_t size)
+resize_large(void *p, size_t bytes, size_t size, uint32_t sample)
 {
-	void *q = large_resize(p, bytes, size);
+	void *q = resize_large_once(p, bytes, size, sample);
 
-	umem_assert(size >= LARGE_GROWN && bytes % HEAP_UNIT == 0);
 	for (unsigned i = 0;
 	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
-		q = large_resize(p, bytes, size);
+		q = resize_large_once(p, bytes, size, sample);
 	/* A program may do nothing else. */
 	update_poll();
 	if (q == NULL)
 		return alloc_no_memory(NULL, size);
-	if (size > bytes && sample_is_on())
-		sample_grown(q, size);
 	return q == p && size < bytes ? resize_keep_too_large(p) : q;
+}
+
+/* Resizes a sample.  A large sample grows like other large blocks. */
+static void *
+resize_sample(void *p, size_t bytes, size_t size)
+{
+	uint32_t index = alloc_sample_index(p);
+	void *q;
+
+	if (sample_resizes(index, size))
+		return resize_large(p, bytes, size, index);
+	q = resize_class(p, bytes, size);
+	if (q == p)
+		sample_resize_in_place(index, size);
+	return q;
 }
 
 /*
  * Is a block of a class better a large block for this size?  Large blocks are
- * made without the functions that take samples and debug blocks.
+ * made without the functions that debug blocks.
  */
 static bool
 resize_wants_large(size_t bytes, size_t size)
 {
 	return size >= LARGE_GROWN && !resize_keeps_in_place(bytes, size) &&
-	       !sample_is_on() && !debug.on && !checker_on;
+	       !debug.on && !checker_on;
 }
 
 /*
@@ -225,7 +236,7 @@ resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 		}
 	}
 	if (class == PAGE_MAP_LARGE && size >= LARGE_GROWN)
-		return resize_large(p, bytes, size);
+		return resize_large(p, bytes, size, 0);
 	return q != NULL ? q : resize_class(p, bytes, size);
 }
 
@@ -259,24 +270,28 @@ void *
 alloc_resize_exact(void *p, size_t old, size_t size)
 {
 	size_t bytes;
+	uint32_t sample = 0;
 	unsigned class;
 	void *q;
 
-	if (p == NULL || size > PTRDIFF_MAX || sample_is_on() || debug.on ||
-	    checker_on || bootstrap_owns(p))
+	if (p == NULL || size > PTRDIFF_MAX || debug.on || checker_on ||
+	    bootstrap_owns(p))
 		return NULL;
 	class = alloc_block_class(p, &bytes, "umem_realloc");
 	if (unlikely(!alloc_size_matches(p, class, bytes, old)))
 		misuse_size("umem_realloc", p, old);
 	if (class == CLASS_SAMPLE)
+		sample = alloc_sample_index(p);
+	if (sample != 0 && !sample_resizes(sample, size))
 		return NULL;
 	if (alloc_size_matches(p, class, bytes, size))
 		return p;
-	if (class != PAGE_MAP_LARGE)
+	if (sample == 0 && class != PAGE_MAP_LARGE)
 		return size > bytes && bytes >= LARGE_GROWN
 			   ? resize_to_large(p, bytes, size)
 			   : NULL;
-	q = size >= LARGE_GROWN ? large_resize(p, bytes, size) : NULL;
+	q = size >= LARGE_GROWN ? resize_large_once(p, bytes, size, sample)
+				: NULL;
 	update_poll();
 	/* Without memory for its records, a block stays as large as it was. */
 	if (q == p && page_map_large_bytes(page_map_owner(p)) == bytes)

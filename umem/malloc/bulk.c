@@ -26,23 +26,19 @@
 #include "umem/profile/sample_object.h"
 #include "umem/upkeep/update.h"
 
-/* Gets n objects of this CPU's loaded magazine by one section, or none. */
-static size_t
-bulk_section_pop(umem_cache_t *cache, size_t n, void **objects)
-{
-	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
-	    rseq_pop_many(
-		&alloc_fast.place, cache_fast_at(cache), objects, n) != RSEQ_OK)
-		return 0;
-	return n;
-}
-
-/* Gets up to n objects; returns how many there were. */
+/*
+ * Gets up to n objects; returns how many there were.  One section takes all
+ * from this CPU's loaded magazine, or none.
+ */
 static size_t
 bulk_get_cached(umem_cache_t *cache, size_t n, void **objects)
 {
-	size_t got = bulk_section_pop(cache, n, objects);
+	size_t got = 0;
 
+	if (n <= RSEQ_MANY && alloc_fast.units != 0 &&
+	    rseq_pop_many(
+		&alloc_fast.place, cache_fast_at(cache), objects, n) == RSEQ_OK)
+		return n;
 	while (got < n) {
 		size_t nfetched = cache_get_bulk(cache, objects + got, n - got);
 
@@ -53,28 +49,20 @@ bulk_get_cached(umem_cache_t *cache, size_t n, void **objects)
 	return got;
 }
 
-/* Frees n objects to this CPU's loaded magazine by one section, or none. */
-static size_t
-bulk_section_push(umem_cache_t *cache, size_t n, void *const *objects)
-{
-	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
-	    rseq_push_many(
-		&alloc_fast.place, cache_fast_at(cache), objects, n) != RSEQ_OK)
-		return 0;
-	return n;
-}
-
-/* Returns how many objects were freed. */
+/*
+ * Returns how many objects were freed.  One section frees all to this CPU's
+ * loaded magazine, or none.
+ */
 static size_t
 bulk_put_distinct(
     umem_cache_t *cache, size_t n, void *const *objects, const char *api)
 {
-	size_t nput = bulk_section_push(cache, n, objects);
-
 	umem_assert(n != 0);
-	if (nput < n)
-		nput += cache_put_bulk(cache, objects + nput, n - nput, api);
-	return nput;
+	if (n <= RSEQ_MANY && alloc_fast.units != 0 &&
+	    rseq_push_many(
+		&alloc_fast.place, cache_fast_at(cache), objects, n) == RSEQ_OK)
+		return n;
+	return cache_put_bulk(cache, objects, n, api);
 }
 
 /* Frees the samples among n objects, and each of the others by a call. */

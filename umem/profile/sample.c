@@ -666,14 +666,12 @@ sample_take(size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 		return NULL;
 	if (unlikely(load_relaxed(&nlive) >= SAMPLES_MAX))
 		samples_halve();
-	if (!heap_limit_has_room(size + os_page_size())) {
-		add_relaxed(&sample_nlost, 1);
-		return NULL;
+	if (heap_limit_has_room(size + os_page_size())) {
+		if (sample_count_random() % GUARD_EVERY == 0)
+			p = sample_take_guarded(size, align, cache);
+		if (p == NULL)
+			p = sample_take_unguarded(size, align, cache, zeroed);
 	}
-	if (sample_count_random() % GUARD_EVERY == 0)
-		p = sample_take_guarded(size, align, cache);
-	if (p == NULL)
-		p = sample_take_unguarded(size, align, cache, zeroed);
 	if (p == NULL)
 		add_relaxed(&sample_nlost, 1);
 	return p;
@@ -824,6 +822,14 @@ sample_end(struct sample *s)
 	record_recycle(s);
 }
 
+bool
+sample_resizes(uint32_t index, size_t size)
+{
+	const struct sample *s = record_at(index);
+
+	return size >= LARGE_GROWN && !s->is_guarded && s->span != s->own_unit;
+}
+
 void *
 sample_resize_large(uint32_t index, size_t size)
 {
@@ -831,7 +837,7 @@ sample_resize_large(uint32_t index, size_t size)
 	size_t oldbytes = page_map_large_bytes(page_map_owner(s->span)), bytes;
 	void *span;
 
-	umem_assert(!s->is_guarded && s->block == s->span);
+	umem_assert(sample_resizes(index, size) && s->block == s->span);
 	umem_assert(sample_state(s) == SAMPLE_LIVE);
 	record_uncount(s);
 	span = large_resize(s->span, oldbytes, size);

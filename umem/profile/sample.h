@@ -161,12 +161,14 @@ bool sample_is_deferred(uint32_t index);
 
 /*
  * Change the size of a sample.  sample_resize_in_place() records a size within
- * sample_usable(); the block stays in place.  sample_resize_large() is for
- * blocks and sizes above SIZE_CLASS_MAX; it may move the block, and returns
- * NULL if there is no memory.  A block that it enlarges is counted again, and
- * may be no sample afterwards.
+ * sample_usable(); the block stays in place.  sample_resize_large() is for a
+ * sample in a span of its own, and for a size of LARGE_GROWN or more, as
+ * sample_resizes() tells; it may move the block, and returns NULL if there is
+ * no memory.  A block that it enlarges is counted again, and may be no sample
+ * afterwards.
  */
 void sample_resize_in_place(uint32_t index, size_t size);
+bool sample_resizes(uint32_t index, size_t size);
 void *sample_resize_large(uint32_t index, size_t size);
 
 /*
