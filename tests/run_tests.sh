@@ -59,7 +59,7 @@
 # "link", without the preload.  ThreadSanitizer does not see the grace periods
 # of liburcu: it runs the suites and programs with threads, without "link: rcu",
 # in the locked mode, and the suites of RSEQ_SUITES in mode rseq, too.  There,
-# tests/rseq_watcher.h tells it what the restartable sequences do.
+# tests/rseq_watcher.h tells it the stores of the restartable sequences.
 #
 # EMULATED=qemu is for binaries of another architecture, which the kernel runs
 # by QEMU's user mode; see tools/build/others.sh.  There the library has the
@@ -206,8 +206,9 @@ end_session() {
 	[ ${#members[@]} -eq 0 ] || kill -KILL "${members[@]}" 2>/dev/null
 }
 
-# Not among them are sample and sample_object, because umem_sample() stores words
-# that the fast paths read plainly, and magazine, which takes many minutes.
+# The suites for mode rseq.  Those of samples are left out, because the fast
+# paths read words plainly that umem_sample() stores, and magazine takes too
+# long.
 RSEQ_SUITES=' alloc bulk cache cpu defer_order fork freed import limit reclaim '
 RSEQ_SUITES+='typesafe '
 
