@@ -25,7 +25,7 @@ import subprocess
 import sys
 
 # Slightly below the figures that were measured last.
-LINES, BRANCHES = 95.5, 88.5
+LINES, BRANCHES = 96.5, 90.5
 
 FOLDERS = re.compile(r'(umem|magazine|vmem|tools/inspect)/')
 

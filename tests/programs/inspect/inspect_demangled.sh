@@ -1,6 +1,7 @@
 #!/bin/bash
 # The commands print names of C++ and Rust functions as their source has them,
 # without the types of the parameters, and cut a name that would be endless.
+# test not with: coverage leaves addresses of lost blocks on the stack
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"

@@ -4,6 +4,7 @@
 # also change the number here.  The numbers are those of gcc 12: other compilers
 # choose other registers, and some functions save one by a push.  With these the
 # test reports the numbers and is skipped.
+# test not with: coverage counts in the fast paths, too
 set -u
 
 if [ -n "${DEBUG:-}${SAN:-}" ] || [ "$(uname -m)" != x86_64 ]; then
