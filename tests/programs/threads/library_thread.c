@@ -8,11 +8,16 @@
  * test args: room
  * test run: ended
  * test args: ended
+ * test run: enters
+ * test args: enters
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "tests/programs/check.h"
 
@@ -289,8 +294,60 @@ ended(void)
 	wait_for_tasks(1);
 }
 
-static const struct test_case cases[] = {
-    {"one_task", one_task}, {"room", room}, {"ended", ended}, {NULL, NULL}};
+/* Starts a child that waits in a user namespace of its own. */
+static pid_t
+child_in_namespace(void)
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	check(pipe(ready) == 0);
+	child = fork();
+	if (child == 0) {
+		byte = unshare(CLONE_NEWUSER) == 0;
+		check(write(ready[1], &byte, 1) == 1);
+		for (;;)
+			pause();
+	}
+	check(read(ready[0], &byte, 1) == 1);
+	if (byte == 0) {
+		kill(child, SIGKILL);
+		skip("no user namespaces here");
+	}
+	return child;
+}
+
+/*
+ * The kernel refuses a user namespace to a process with several tasks: setns()
+ * ends the library's thread before.
+ */
+static void
+enters(void)
+{
+	pid_t other = child_in_namespace(), child;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)other);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	check(fd >= 0 && setns(fd, CLONE_NEWNET) == -1 && errno == EINVAL);
+	for (int i = 0; i < 5; i++) {
+		child = fork();
+		if (child == 0) {
+			__atomic_store_n(&created, 1, __ATOMIC_RELEASE);
+			thread_end(thread_start(run, NULL));
+			check(setns(fd, CLONE_NEWUSER) == 0);
+			_exit(0);
+		}
+		child_end(child);
+	}
+	kill(other, SIGKILL);
+	check(waitpid(other, NULL, 0) == other);
+}
+
+static const struct test_case cases[] = {{"one_task", one_task}, {"room", room},
+    {"ended", ended}, {"enters", enters}, {NULL, NULL}};
 
 int
 main(int argc, char **argv)

@@ -1,0 +1,32 @@
+/*
+ * handed.c - hands three blocks to the kernel: as the data of an epoll
+ * descriptor, as the value of a timer, and as the buffer of a read() that waits
+ *
+ * Prints the descriptor and the addresses.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+int
+main(void)
+{
+	struct epoll_event event = {EPOLLIN, {malloc(100)}};
+	struct sigevent timer = {.sigev_notify = SIGEV_SIGNAL,
+	    .sigev_signo = SIGUSR1,
+	    .sigev_value = {.sival_ptr = malloc(200)}};
+	char *buffer = malloc(300);
+	int fd = epoll_create1(0);
+	timer_t id;
+
+	if (epoll_ctl(fd, EPOLL_CTL_ADD, STDIN_FILENO, &event) != 0 ||
+	    timer_create(CLOCK_MONOTONIC, &timer, &id) != 0)
+		return 1;
+	printf("%d %lx %lx %lx\nready\n", fd, (unsigned long)event.data.ptr,
+	    (unsigned long)timer.sigev_value.sival_ptr, (unsigned long)buffer);
+	fflush(stdout);
+	return (int)read(STDIN_FILENO, buffer, 1);
+}
