@@ -331,12 +331,12 @@ enters(void)
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)other);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	check(pthread_barrier_init(&all_full, NULL, NTHREADS) == 0);
 	check(fd >= 0 && setns(fd, CLONE_NEWNET) == -1 && errno == EINVAL);
-	for (int i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < 5; i++) {
 		child = fork();
 		if (child == 0) {
-			__atomic_store_n(&created, 1, __ATOMIC_RELEASE);
-			thread_end(thread_start(run, NULL));
+			job(i);
 			check(setns(fd, CLONE_NEWUSER) == 0);
 			_exit(0);
 		}
