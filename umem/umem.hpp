@@ -609,8 +609,8 @@ as_array(T *const *objects) noexcept
  * umem_cache_alloc().  try_take() also gives ENOMEM if T() throws.
  */
 template <class T, class Kind = made> struct cache : detail::cache_handle {
-	static_assert(
-	    std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
+	static_assert(std::is_object_v<T> && !std::is_array_v<T> &&
+			  std::is_same_v<T, std::remove_cv_t<T>>,
 	    "objects of a cache are of an object type");
 	static_assert(
 	    std::is_nothrow_destructible_v<T>, "destructors do not throw");

@@ -61,7 +61,7 @@ struct vmem {
 struct walker {
 	struct segment mark; /* VMEM_WALKER, in the ring */
 	struct list link;    /* in arena->walkers */
-	uint32_t thread;     /* id of the walking thread */
+	uintptr_t thread;    /* the walking one, as thread_self() */
 };
 
 #define ARENA_POLICIES (VM_BESTFIT | VM_FIRSTFIT | VM_NEXTFIT)

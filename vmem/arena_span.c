@@ -90,15 +90,14 @@ arena_call_import(
 {
 	bool aligns = (arena->cflags & VMC_XALIGN) != 0 && req->nocross == 0;
 	int saved_errno = errno;
-	size_t aligned_to = arena->quantum;
+	/* A user's vmem_alloc_t need only align to this arena's quantum. */
+	size_t aligned_to = arena->import == vmem_alloc ? arena->import_quantum
+							: arena->quantum;
 	size_t wanted;
 	void *span;
 
 	/* The source must not abort: this arena handles the failure. */
 	vmflag &= VM_KMFLAGS & ~VM_PANIC;
-	/* A user's vmem_alloc_t need only align to this arena's quantum. */
-	if (arena->import == vmem_alloc || (arena->cflags & VMC_XALLOC) != 0)
-		aligned_to = arena->import_quantum;
 	if (!request_import_size(req, aligned_to, aligns, &wanted) ||
 	    (wanted = align_up(wanted, arena->import_quantum)) == 0)
 		return NULL;

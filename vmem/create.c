@@ -22,14 +22,15 @@
 #include "vmem/described.h"
 #include "vmem/arenas.h"
 #include "vmem/meta.h"
-#include "vmem/os.h"
 #include "vmem/panic.h"
 #include "vmem/string.h"
+#include "vmem/syscall.h"
 
 struct lock arena_list_lock = LOCK_INITIALIZER(LOCK_ARENA_LIST);
 static struct list arena_list = {&arena_list, &arena_list};
 
-static uint32_t fork_thread; /* took the locks for a fork */
+/* It took the locks for a fork.  Its identifier would change in a child. */
+static uintptr_t fork_thread;
 
 /* The quantum of the source if it is an arena, else 0. */
 static size_t
@@ -212,7 +213,7 @@ vmem_lock_for_fork(void)
 {
 	list_foreach (arena, &arena_list, vmem_t, link)
 		lock_take_for_fork(&arena->lock);
-	fork_thread = os_thread_id();
+	fork_thread = thread_self();
 }
 
 /* In the child: remove the marks of other threads' walks from the ring. */

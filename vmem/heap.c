@@ -384,7 +384,8 @@ heap_public_arena(void)
 	if (published != NULL)
 		return published;
 	created = vmem_xcreate("umem_program", NULL, 0, os_page_size(),
-	    program_import, heap_arena_release, heap_arena, 0, VM_NOSLEEP);
+	    program_import, heap_arena_release, heap_arena, 0,
+	    VM_NOSLEEP | VMC_XALIGN);
 	if (created == NULL)
 		return NULL;
 	published = publish_once(&arena, created);

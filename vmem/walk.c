@@ -10,7 +10,7 @@
  * Locking: the arena's lock guards the ring and the list of walkers.
  */
 #include "vmem/arena.h"
-#include "vmem/os.h"
+#include "vmem/syscall.h"
 
 public int
 vmem_contains(vmem_t *arena, void *addr, size_t size)
@@ -66,7 +66,7 @@ static void
 walk_reentrant(vmem_t *arena, int typemask,
     void (*func)(void *arg, void *start, size_t size), void *arg)
 {
-	struct walker walker = {.thread = os_thread_id()};
+	struct walker walker = {.thread = thread_self()};
 	struct segment *mark = &walker.mark;
 	struct segment *seg;
 	uintptr_t reported = 0;

@@ -493,6 +493,42 @@ START_TEST(an_ximport_may_enlarge_the_request)
 }
 END_TEST
 
+/* Aligns to the quantum of the importing arena, and no more. */
+static void *
+ximport_from_pool(vmem_t *source, size_t *size, size_t align, int vmflag)
+{
+	static char pool[1 << 16] __attribute__((aligned(4096)));
+	static size_t used = 64;
+	char *at = pool + used;
+
+	(void)source, (void)align, (void)vmflag;
+	if (*size > sizeof(pool) - used)
+		return NULL;
+	used += *size;
+	return at;
+}
+
+static void
+keep_in_pool(vmem_t *source, void *at, size_t size)
+{
+	(void)source, (void)at, (void)size;
+}
+
+START_TEST(an_ximport_need_not_align_to_the_quantum_of_its_source)
+{
+	vmem_t *parent = arena_make(4096, 1 << 24, 4096);
+	vmem_t *child = vmem_xcreate("child", NULL, 0, 64, ximport_from_pool,
+	    keep_in_pool, parent, 0, VM_NOSLEEP);
+	void *at = vmem_xalloc(child, 4096, 4096, 0, 0, NULL, NULL, VM_NOSLEEP);
+
+	ck_assert_ptr_nonnull(at);
+	ck_assert_uint_eq(A(at) % 4096, 0);
+	vmem_xfree(child, at, 4096);
+	vmem_destroy(child);
+	vmem_destroy(parent);
+}
+END_TEST
+
 static void *
 import_misaligned(vmem_t *source, size_t size, int vmflag)
 {
@@ -1032,6 +1068,60 @@ walk_slowly(void *arg)
 	return NULL;
 }
 
+static void *
+wait_for_end(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static unsigned nreported;
+
+/* The walk goes on in a child of a child. */
+static void
+fork_in_walk(void *arena, void *start, size_t size)
+{
+	int status;
+
+	if (++nreported != 2)
+		return;
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = fork();
+
+		if (pid != 0) {
+			ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+			_exit(status != 0);
+		}
+		/* fork() takes the locks in a process with threads only. */
+		pthread_create(&(pthread_t){0}, NULL, wait_for_end, NULL);
+	}
+	ck_assert(!list_empty(&((vmem_t *)arena)->walkers));
+	vmem_free(arena, start, size);
+}
+
+START_TEST(a_walk_goes_on_in_a_forked_child_that_forks)
+{
+	vmem_t *arena = arena_make(64, 6400, 64);
+	int status;
+	pid_t pid;
+
+	for (int i = 0; i < 10; i++)
+		ck_assert_ptr_nonnull(vmem_alloc(arena, 64, VM_NOSLEEP));
+	pid = fork();
+	if (pid == 0) {
+		pthread_create(&(pthread_t){0}, NULL, wait_for_end, NULL);
+		vmem_walk(arena, VMEM_ALLOC | (int)VMEM_REENTRANT, fork_in_walk,
+		    arena);
+		_exit(nreported != 10 || !list_empty(&arena->walkers) ||
+		      !arena_check(arena) ||
+		      vmem_size(arena, VMEM_ALLOC) != 9 * 64);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(a_forked_child_goes_on_without_the_walks_of_other_threads)
 {
 	vmem_t *arena = arena_make(64, 6400, 64);
@@ -1106,6 +1196,8 @@ import_case(void)
 	tcase_add_test(
 	    tc, without_import_every_segment_is_searched_before_failing);
 	tcase_add_test(tc, an_ximport_may_enlarge_the_request);
+	tcase_add_test(
+	    tc, an_ximport_need_not_align_to_the_quantum_of_its_source);
 	tcase_add_test_raise_signal(tc, a_misaligned_import_panics, SIGABRT);
 	tcase_add_test(tc, no_lock_is_held_while_the_source_is_called);
 	return tc;
@@ -1156,6 +1248,7 @@ thread_case(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, threads_never_get_the_same_range);
+	tcase_add_test(tc, a_walk_goes_on_in_a_forked_child_that_forks);
 	tcase_add_test(
 	    tc, a_forked_child_goes_on_without_the_walks_of_other_threads);
 	return tc;

@@ -418,6 +418,65 @@ START_TEST(samples_do_not_move_a_block_that_grows)
 }
 END_TEST
 
+/*
+ * A sample has no chunk of its class, which both sizes may have, but a span.
+ */
+START_TEST(a_resized_sample_has_room_for_its_size)
+{
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (size_t old = 60 * KIB; old < 9 * MIB; old += old / 7)
+		for (unsigned i = 1; i < 12; i++) {
+			size_t size = old + old * i / 40;
+			char *p = umem_alloc(old, 0);
+
+			ck_assert(is_sample(p));
+			p = umem_realloc(p, old, size, 0);
+			ck_assert_uint_ge(alloc_usable(p, "test"), size);
+			ck_assert_uint_ge(
+			    page_map_large_bytes(page_map_owner(p)), size);
+			umem_free(p, size);
+		}
+}
+END_TEST
+
+/* The thread that halves the samples does not exist in the child. */
+START_TEST(a_child_of_fork_halves_its_samples)
+{
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	alloc_free(alloc_get(100));
+	sampling.is_halving = 1;
+	pid = fork();
+	if (pid == 0)
+		_exit(sampling.is_halving != 0);
+	sampling.is_halving = 0;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* A size that needs no other pages does not change what is counted. */
+START_TEST(a_resized_sample_counts_its_pages)
+{
+	volatile size_t from = 70000;
+	size_t before = account.sample_pages, first;
+	char *p;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	p = alloc_get(from);
+	ck_assert(is_sample(p));
+	first = account.sample_pages - before;
+	p = alloc_resize(p, from - 1000);
+	ck_assert_uint_eq(account.sample_pages - before, first);
+	p = alloc_resize(p, 2 * HEAP_UNIT);
+	ck_assert_uint_eq(account.sample_pages - before, 2 * HEAP_UNIT);
+	alloc_free(p);
+	ck_assert_uint_eq(account.sample_pages, before);
+}
+END_TEST
+
 /* A block that grows into a large block is sampled like a new large block. */
 START_TEST(a_block_that_grows_may_become_a_sample)
 {
@@ -1437,6 +1496,9 @@ sample_suite(void)
 	tcase_add_loop_test(tc, resizing_keeps_the_contents, 0, 2);
 	tcase_add_test(tc, a_large_block_grows_and_stays_a_sample);
 	tcase_add_loop_test(tc, samples_do_not_move_a_block_that_grows, 0, 4);
+	tcase_add_test(tc, a_resized_sample_has_room_for_its_size);
+	tcase_add_test(tc, a_child_of_fork_halves_its_samples);
+	tcase_add_test(tc, a_resized_sample_counts_its_pages);
 	tcase_add_test(tc, a_block_that_grows_may_become_a_sample);
 	tcase_add_loop_test(tc, a_resized_block_stands_for_the_bytes_it_has, 0,
 	    array_size(resized));

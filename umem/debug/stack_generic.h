@@ -17,10 +17,7 @@
 static inline void
 frame_here(struct frame *frame)
 {
-	frame->pc = 0;
-	frame->sp = 1;
-	frame->fp = 0;
-	frame->link = 0;
+	*frame = (struct frame){.sp = 1};
 }
 
 static inline uintptr_t

@@ -164,7 +164,9 @@ resize_large(void *p, size_t bytes, size_t size, uint32_t sample)
 	update_poll();
 	if (q == NULL)
 		return alloc_no_memory(NULL, size);
-	return q == p && size < bytes ? resize_keep_too_large(p) : q;
+	if (align_up(size, HEAP_UNIT) < page_map_large_bytes(page_map_owner(q)))
+		resize_keep_too_large(q);
+	return q;
 }
 
 /* Resizes a sample.  A large sample grows like other large blocks. */
@@ -284,7 +286,7 @@ alloc_resize_exact(void *p, size_t old, size_t size)
 		sample = alloc_sample_index(p);
 	if (sample != 0 && !sample_resizes(sample, size))
 		return NULL;
-	if (alloc_size_matches(p, class, bytes, size))
+	if (sample == 0 && alloc_size_matches(p, class, bytes, size))
 		return p;
 	if (sample == 0 && class != PAGE_MAP_LARGE)
 		return size > bytes && bytes >= LARGE_GROWN
@@ -294,7 +296,8 @@ alloc_resize_exact(void *p, size_t old, size_t size)
 				: NULL;
 	update_poll();
 	/* Without memory for its records, a block stays as large as it was. */
-	if (q == p && page_map_large_bytes(page_map_owner(p)) == bytes)
+	if (sample == 0 && q == p &&
+	    page_map_large_bytes(page_map_owner(p)) == bytes)
 		return NULL;
 	return q;
 }

@@ -159,8 +159,8 @@ umem_realloc(void *buf, size_t old, size_t size, int flags)
 	void *p = NULL;
 
 	/* Blocks of two small classes are always copied. */
-	if ((old | size) >= SIZE_SMALL ||
-	    size_class_small(old) == size_class_small(size))
+	if (old != 0 && ((old | size) >= SIZE_SMALL ||
+			    size_class_small(old) == size_class_small(size)))
 		p = alloc_resize_exact(buf, old, size);
 	if (p != NULL)
 		return p;

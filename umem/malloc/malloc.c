@@ -45,14 +45,19 @@ free(void *p)
 	alloc_free(p);
 }
 
-public void *
-calloc(size_t n, size_t size)
+/* SIZE_MAX, for which there is no memory, if the product is even larger. */
+static inline size_t
+array_bytes(size_t n, size_t size)
 {
 	size_t bytes;
 
-	if (__builtin_mul_overflow(n, size, &bytes))
-		return fail_null(ENOMEM);
-	return alloc_get_zeroed(bytes);
+	return __builtin_mul_overflow(n, size, &bytes) ? SIZE_MAX : bytes;
+}
+
+public void *
+calloc(size_t n, size_t size)
+{
+	return alloc_get_zeroed(array_bytes(n, size));
 }
 
 public void *
@@ -70,11 +75,7 @@ realloc(void *p, size_t size)
 public void *
 reallocarray(void *p, size_t n, size_t size)
 {
-	size_t bytes;
-
-	if (__builtin_mul_overflow(n, size, &bytes))
-		return fail_null(ENOMEM);
-	return realloc(p, bytes);
+	return realloc(p, array_bytes(n, size));
 }
 
 /*
@@ -210,9 +211,5 @@ LIBC_NAME(mallopt);
 public void *
 __libc_reallocarray(void *p, size_t n, size_t size)
 {
-	size_t bytes;
-
-	if (__builtin_mul_overflow(n, size, &bytes))
-		return fail_null(ENOMEM);
-	return ownrealloc(p, bytes);
+	return ownrealloc(p, array_bytes(n, size));
 }

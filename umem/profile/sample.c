@@ -172,7 +172,6 @@ static struct sample **samples;
 static uint32_t nsamples;     /* [sample_lock] records created */
 static uint32_t free_records; /* [sample_lock] chain by next; 0: none */
 static uint32_t nlive;        /* [a] records that are counted */
-static bool is_halving;       /* [a] a thread halves the samples */
 static size_t nguarded;       /* [a] live guarded records */
 
 /* The guarded records, which are permanent; those that are free are queued. */
@@ -639,7 +638,7 @@ record_halve(struct sample *s, void *unused)
 static cold_path void
 samples_halve(void)
 {
-	if (__atomic_exchange_n(&is_halving, true, __ATOMIC_ACQUIRE))
+	if (__atomic_exchange_n(&sampling.is_halving, 1, __ATOMIC_ACQUIRE))
 		return;
 	while (load_relaxed(&nlive) > SAMPLES_MAX / 2) {
 		size_t mean = load_relaxed(&sampling.mean);
@@ -652,7 +651,7 @@ samples_halve(void)
 		add_relaxed(&sample_nhalved, 1);
 		sample_each(record_halve, NULL);
 	}
-	store_release(&is_halving, false);
+	store_release(&sampling.is_halving, 0);
 }
 
 void *
@@ -662,16 +661,16 @@ sample_take(size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 
 	umem_assert(is_pow2(align));
 	*zeroed = false;
-	if (size > PTRDIFF_MAX / 2)
-		return NULL;
 	if (unlikely(load_relaxed(&nlive) >= SAMPLES_MAX))
 		samples_halve();
-	if (heap_limit_has_room(size + os_page_size())) {
+	if (size <= PTRDIFF_MAX / 2 &&
+	    heap_limit_has_room(size + os_page_size())) {
 		if (sample_count_random() % GUARD_EVERY == 0)
 			p = sample_take_guarded(size, align, cache);
 		if (p == NULL)
 			p = sample_take_unguarded(size, align, cache, zeroed);
 	}
+	*zeroed = *zeroed && p != NULL;
 	if (p == NULL)
 		add_relaxed(&sample_nlost, 1);
 	return p;
@@ -790,9 +789,8 @@ sample_usable(uint32_t index, const char *api)
 
 	if (s->is_guarded)
 		usable -= os_page_size();
-	if (class != 0 && size_classes.bytes[class] < usable)
-		return size_classes.bytes[class];
-	return usable;
+	return size_min(usable, class != 0 ? size_classes.bytes[class]
+					   : align_up(s->size, HEAP_UNIT));
 }
 
 void
@@ -827,7 +825,8 @@ sample_resizes(uint32_t index, size_t size)
 {
 	const struct sample *s = record_at(index);
 
-	return size >= LARGE_GROWN && !s->is_guarded && s->span != s->own_unit;
+	return size >= LARGE_GROWN && !s->is_guarded &&
+	       s->span != s->own_unit && s->span == s->block;
 }
 
 void *
@@ -837,7 +836,7 @@ sample_resize_large(uint32_t index, size_t size)
 	size_t oldbytes = page_map_large_bytes(page_map_owner(s->span)), bytes;
 	void *span;
 
-	umem_assert(sample_resizes(index, size) && s->block == s->span);
+	umem_assert(sample_resizes(index, size));
 	umem_assert(sample_state(s) == SAMPLE_LIVE);
 	record_uncount(s);
 	span = large_resize(s->span, oldbytes, size);
@@ -860,7 +859,8 @@ sample_resize_large(uint32_t index, size_t size)
 	s->block = s->span = span;
 	store_relaxed(&s->size, size);
 	page_map_enter_sample(span, bytes, span, index);
-	record_count(s, bytes);
+	record_count(
+	    s, size_min(bytes, size_max(s->page_bytes, page_bytes_needed(s))));
 	return span;
 }
 

@@ -23,6 +23,7 @@ struct sampling {
 	size_t counted_end;
 	/* [a] The mean for which alloc_choose_paths() has chosen the paths. */
 	size_t chosen;
+	size_t is_halving; /* [a] a thread halves the samples */
 } __attribute__((aligned(CACHE_LINE)));
 
 extern hidden struct sampling sampling;

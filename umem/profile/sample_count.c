@@ -65,8 +65,10 @@ start_path void
 sample_count_after_fork(void)
 {
 	/* Most children draw no number: they write to no page here. */
-	if (sample_random.counter != 0)
+	if (sample_random.counter != 0) {
 		sample_random.counter ^= process_bits();
+		sampling.is_halving = 0;
+	}
 }
 
 /*

@@ -32,7 +32,8 @@ void *mallocx(size_t size, int flags);
 void sdallocx(void *p, size_t size, int flags);
 }
 
-namespace {
+namespace
+{
 
 const std::align_val_t line{64}, page{4096};
 
@@ -108,6 +109,26 @@ try_all(const form &form)
 		}
 }
 
+// How many of the forms find a size that is too small?
+uint64_t
+found()
+{
+	uint64_t before = count();
+
+	for (const form &form : forms)
+		one_block(form, 40000, 100);
+	return count() - before;
+}
+
+void
+shrink_large()
+{
+	void *p = malloc(10 << 20);
+
+	check(p != nullptr && (p = realloc(p, 9 << 20)) != nullptr);
+	free(p);
+}
+
 // The message of the child is in a pipe.
 void
 is_reported(const form &form)
@@ -125,7 +146,8 @@ is_reported(const form &form)
 		_exit(0);
 	}
 	close(ends[1]);
-	while ((n = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0)
+	while (
+	    (n = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0)
 		length += n;
 	close(ends[0]);
 	check(waitpid(pid, &status, 0) == pid);
@@ -147,6 +169,10 @@ main(int argc, char **argv)
 			is_reported(form);
 		return 0;
 	}
+	/* A large block that shrinks in place does not end the check. */
+	uint64_t nfound = found();
+	shrink_large();
+	check(nfound > 0 && found() == nfound);
 	for (const form &form : forms)
 		try_all(form);
 	before = rss_kib();

@@ -37,20 +37,34 @@ static void
 resize_all(int flags)
 {
 	static const size_t sizes[] = {1, 8, 100, 5000, 40000, 70000, 200000,
-	    1 << 20, 9 << 20, 12 << 20, 8000000, 70000, 66000, 3000, 2999, 16};
+	    1 << 20, 9 << 20, 12 << 20, 8000000, 70000, 66000, 3000, 2999, 16,
+	    /* Pairs with one umem_good_size(). */
+	    0, 40001, 45000, (1 << 20) + 1, 5 << 18, 5087532, 5114403,
+	    (8 << 20) + 1, (8 << 20) + 65536, 65536, 65000, 0, 8};
 	size_t old = 0;
-	char *p = NULL;
+	char *p = NULL, *next;
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		size_t size = sizes[i], kept = old < size ? old : size;
-		char *q = umem_realloc(p, old, size, flags);
+		char *q;
 
-		if (q == NULL)
-			continue;
-		check_filled(q, kept);
-		fill(q, kept, size);
-		p = q;
-		old = size;
+		/* It often begins where p ends. */
+		next = umem_alloc(old, UMEM_DEFAULT);
+		if (next != NULL)
+			fill(next, 0, old);
+		q = umem_realloc(p, old, size, flags);
+		if (q != NULL || size == 0) {
+			check_filled(q, kept);
+			fill(q, kept, size);
+		}
+		if (next != NULL) {
+			check_filled(next, old);
+			umem_free(next, old);
+		}
+		if (q != NULL || size == 0) {
+			p = q;
+			old = size;
+		}
 	}
 	umem_free(umem_realloc(p, old, 0, UMEM_DEFAULT), 0);
 }
