@@ -96,7 +96,8 @@ while read -r line; do
 	# shellcheck disable=SC2086 # words
 	expect 0 . ${line/-t 60/-t 1}
 done <commands
-expect 2 'an argument is missing' diff "$pid"
+expect 2 'AFTER or -t, of a second or more, is missing' diff "$pid"
+expect 2 'AFTER or -t, of a second or more, is missing' diff -t 0 "$pid"
 expect 2 'diff: soon is no number of seconds' diff -t soon "$pid" "$pid"
 finish 0
 expect 2 'no such process' diff leaks.old "$pid"

@@ -233,8 +233,7 @@ json_open(const char *key, char bracket)
 		return;
 	putchar(bracket);
 	assert(depth < DEPTH_MAX);
-	brackets[depth] = bracket == '{' ? '}' : ']';
-	depth++;
+	brackets[depth++] = bracket == '{' ? '}' : ']';
 	first = true;
 }
 
@@ -248,11 +247,9 @@ json_close(void)
 	if (!first)
 		printf("\n%*s", (int)(2 * depth), "");
 	putchar(brackets[depth]);
-	first = false;
-	if (depth == 0) {
+	first = depth == 0;
+	if (first)
 		putchar('\n');
-		first = true;
-	}
 }
 
 void
@@ -294,7 +291,7 @@ print_end(int status)
 {
 	/* Every bracket of the command's JSON was closed. */
 	assert(depth == 0);
-	if (fflush(stdout) != 0 && errno != EPIPE)
+	if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE)
 		fail_with(EXIT_ERROR, "standard output: %s", strerror(errno));
 	return status;
 }

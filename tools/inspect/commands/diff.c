@@ -142,7 +142,8 @@ command_diff(int argc, char **argv)
 	int status = EXIT_OK;
 
 	if (seconds == 0 && target[1] == NULL)
-		fail_usage(argv[0], "an argument is missing");
+		fail_usage(
+		    argv[0], "AFTER or -t, of a second or more, is missing");
 	if (html)
 		page_check(argv[0], "--html");
 	looks[0] = read_saved(target[0], html);

@@ -140,20 +140,16 @@ is_cache(const struct model *model, const char *name)
 	return strcmp(name, SAMPLES) == 0 || strcmp(name, LARGE) == 0;
 }
 
-static bool
-has_samples(const struct model *model)
-{
-	for (size_t i = 0; i < model->nsamples; i++)
-		if (sample_is_live(&model->samples[i]))
-			return true;
-	return model->sampling_mean != 0;
-}
-
 static void
 check_users(struct model *model, const struct report_options *options)
 {
-	if (!has_samples(model) &&
-	    (options->sum != NULL || !audit_is_on(model)))
+	bool none = model->sampling_mean == 0 && model->nsamples == 0 &&
+		    (options->sum != NULL || !audit_is_on(model));
+
+	if (none && !model_can_sample(model))
+		fail_with(EXIT_ERROR, "users: nothing is sampled, because "
+				      "every block is checked");
+	if (none)
 		fail_with(EXIT_ERROR,
 		    "users: no callers are recorded; \"umem ctl %s "
 		    "sample=default\" records those of later blocks",
@@ -297,7 +293,8 @@ print_nothing(struct model *model, const struct report_options *options)
 	    model->target->borrowed)
 		return;
 	puts("\nIf the process grows, it can still reach these blocks:");
-	if (model->sampling_mean == 0 && !audit_is_on(model))
+	if (model->sampling_mean == 0 && !audit_is_on(model) &&
+	    model_can_sample(model))
 		printf("umem ctl %d sample=512k  records callers from now on\n",
 		    pid);
 	printf("umem users %d          by which callers it holds memory\n"

@@ -155,7 +155,7 @@ say_cache(const struct cache *c)
 		json_close();
 	}
 	json_close();
-	if (c->ntotal != 0 || c->class == 0)
+	if (c->ntotal != 0 || c->nfailed != 0 || c->class == 0)
 		plain_print("%-20s %6lu %7lu %7lu %7lu %7s %7s %5lu %5lu\n",
 		    print_name(c->name, 20), c->bufsize, c->nlive, c->ncached,
 		    c->ntotal, size_text(c->nslabs * c->slab_bytes),

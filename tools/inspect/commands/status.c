@@ -316,7 +316,7 @@ print_next(struct model *model)
 	const char *name = model->target->name, *command, *reason;
 	bool live = model->target->live;
 
-	if (strcmp(debug_text(model), "off") != 0) {
+	if (strcmp(debug_text(model), "off") != 0 || !model_can_sample(model)) {
 		command = xprint("umem verify %s", name);
 		reason = "corrupt buffers";
 	} else if (model->sampling_mean != 0 || model->nsamples != 0) {

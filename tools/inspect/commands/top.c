@@ -67,7 +67,7 @@ top_draw(const struct top *top, bool is_screen)
 		printf("%s%s\n", lines[i], is_screen ? CLEAR_LINE : "");
 	if (is_screen)
 		fputs(CLEAR_REST, stdout);
-	fflush(stdout);
+	print_end(EXIT_OK);
 }
 
 /* Shows all processes.  Each look has a process, as in diff.c. */
@@ -76,6 +76,7 @@ top_all(double interval, uint64_t count, bool is_screen)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		pid_t child;
+		int status;
 
 		if (i != 0)
 			usleep((useconds_t)(1e6 * interval));
@@ -93,9 +94,10 @@ top_all(double interval, uint64_t count, bool is_screen)
 			else if (i != 0)
 				putchar('\n');
 			processes_print(&all, rows > 4 ? rows - 3 : SIZE_MAX);
-			exit(EXIT_OK);
+			exit(print_end(EXIT_OK));
 		}
-		waitpid(child, NULL, 0);
+		if (waitpid(child, &status, 0) < 0 || status != 0)
+			return EXIT_ERROR;
 	}
 	return EXIT_OK;
 }

@@ -337,18 +337,6 @@ add_caches(const struct top *top, size_t rows)
 	free(row);
 }
 
-/* Can sampling be turned on?  Not if every block is checked. */
-static bool
-can_sample(const struct top *top)
-{
-	const struct layout *l = top->watch.layout;
-	uint64_t is_able = 1;
-
-	layout_peek(l, top->watch.target, layout_value(l, L_SAMPLING),
-	    L_SAMPLING_ABLE, &is_able);
-	return is_able != 0;
-}
-
 static void
 add_sites(const struct top *top, size_t rows)
 {
@@ -376,7 +364,8 @@ add_sites(const struct top *top, size_t rows)
 	if (n == 0 && top->watch.mean != 0)
 		line_add("no sample yet, of one in %s bytes",
 		    size_text(top->watch.mean));
-	else if (n == 0 && top->watch.target->live && !can_sample(top))
+	else if (n == 0 && top->watch.target->live &&
+		 !model_can_sample(&top->watch.model))
 		line_add("sampling is off, because every block is checked");
 	else if (n == 0 && top->watch.target->live)
 		line_add(

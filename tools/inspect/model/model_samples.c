@@ -198,3 +198,13 @@ sample_weight(const struct sample *s)
 	assert(weight >= 1);
 	return weight;
 }
+
+bool
+model_can_sample(const struct model *model)
+{
+	uint64_t is_able = 1;
+
+	layout_peek(model->layout, model->target,
+	    layout_value(model->layout, L_SAMPLING), L_SAMPLING_ABLE, &is_able);
+	return is_able != 0;
+}

@@ -239,7 +239,8 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 				 "of %lu samples",
 			      model->nhalved,
 			      layout_value(model->layout, L_SAMPLES_MAX)));
-	else if (model->target->live && !model->target->borrowed)
+	else if (model->target->live && !model->target->borrowed &&
+		 model_can_sample(model))
 		printf("\nunknown: nothing recorded the caller. "
 		       "\"umem ctl %d sample=default\"\nrecords it for later "
 		       "allocations, \"umem run --debug\" for all blocks.\n",

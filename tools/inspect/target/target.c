@@ -263,9 +263,8 @@ target_view(struct target *target, uint64_t at, uint64_t bytes)
 	if (!target->reads_lines)
 		return target_at(target, at, bytes);
 	/* A damaged target may give any size. */
-	if (capacity < bytes && bytes > target_resident(target))
-		return NULL;
-	if (target_mapped(target, at, bytes) < bytes)
+	if ((capacity < bytes && bytes > target_resident(target)) ||
+	    target_mapped(target, at, bytes) < bytes)
 		return NULL;
 	if (capacity < bytes) {
 		capacity = bytes;
