@@ -328,9 +328,12 @@ void umem_free(const void *buf, size_t size);
  *
  * Returns a block for umem_free() with the new size, which has the contents of
  * buf up to the lesser size; the rest is undefined.  buf is then no block any
- * more, unless it is the result.  The block stays in place if both sizes have
- * one umem_good_size(), or if it has more than 64 KiB and the heap behind it is
- * free; from 4 MiB on, pages are moved instead of copied where that is cheaper.
+ * more, unless it is the result.  A block that was not resized before stays in
+ * place if both sizes have one umem_good_size() and it is no sample (see
+ * umem_sample()).  A block of more than 64 KiB stays in place if the heap
+ * behind it is free; from 4 MiB on, pages are moved instead of copied where
+ * that is cheaper.  With UMEM_DEBUG or UMEM_OPTIONS=hardened, a large block
+ * that grows is copied.
  * Without UMEM_NOFAIL, it may return NULL with errno set, and then leaves buf
  * as it is:
  *	ENOMEM	memory is exhausted, or size exceeds PTRDIFF_MAX

@@ -121,7 +121,7 @@ typedef void *(
  * Returns the arena, which vmem_destroy() destroys, or NULL with errno set:
  *	EINVAL	name is NULL; quantum is not a power of two; base or size is
  *		not a multiple of quantum; size is not 0 and base is 0 or
- *		base + size exceeds the largest integer; two policies
+ *		base + size - 1 exceeds the largest integer; two policies
  *	ENOMEM	no memory for the arena's records
  *
  * Any thread may call it, but not in a signal handler.
