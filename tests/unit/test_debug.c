@@ -97,6 +97,8 @@ START_TEST(some_caches_are_left_alone)
 {
 	ck_assert_uint_eq(make("default", "a", 100, 0, UMC_NODEBUG)->debug, 0);
 	ck_assert_uint_eq(make("guards", "a", 100, 0, UMC_NOTOUCH)->debug, 0);
+	ck_assert_uint_eq(
+	    make("audit,contents", "b", 100, 0, UMC_NOTOUCH)->debug, UMF_AUDIT);
 }
 END_TEST
 
@@ -174,6 +176,60 @@ START_TEST(maxverify_limits_what_is_filled)
 	debug_quarantine_flush(cache);
 	ck_assert_ptr_eq(umem_cache_alloc(cache, 0), p);
 	debug.verify_max = SIZE_MAX;
+}
+END_TEST
+
+static int
+construct_42(void *buf, void *priv, int flags)
+{
+	(void)priv, (void)flags;
+	*(int *)buf = 42;
+	return 0;
+}
+
+/* Buffers are constructed each time, also if no byte of them is filled. */
+START_TEST(objects_are_constructed_whatever_is_filled)
+{
+	static const char *const words[] = {"guards", "guards,maxverify=16",
+	    "guards,maxverify=4", "guards,maxverify=0"};
+	struct umem_cache *cache;
+
+	debug.nchoices = 0;
+	memset(debug.choice, 0, sizeof(debug.choice));
+	options_parse_debug(words[_i]);
+	cache = umem_cache_create(
+	    "built", 100, 0, construct_42, NULL, NULL, NULL, NULL, 0);
+	for (int i = 0; i < 100; i++) {
+		int *p = umem_cache_alloc(cache, 0);
+
+		ck_assert_ptr_nonnull(p);
+		ck_assert_int_eq(*p, 42);
+		*p = 0;
+		umem_cache_free(cache, p);
+	}
+	umem_cache_destroy(cache);
+	debug.verify_max = SIZE_MAX;
+}
+END_TEST
+
+static void
+change_word_before(void)
+{
+	struct umem_cache *cache = make("guards", "tagged", 48, 0, 0);
+	char *p = umem_cache_alloc(cache, 0);
+
+	umem_cache_alloc(cache, 0);
+	umem_cache_free(cache, p);
+	tag_of(cache, p)->bufctl = NULL;
+	debug_quarantine_flush(cache);
+	while (umem_cache_alloc(cache, 0) != p)
+		continue;
+}
+
+START_TEST(a_changed_tag_of_a_free_buffer_is_found_when_it_is_used_again)
+{
+	ck_assert_ptr_nonnull(
+	    strstr(child_writes(change_word_before), "boundary tag corrupted"));
 }
 END_TEST
 
@@ -395,7 +451,7 @@ START_TEST(untouchable_objects_are_not_touched)
 	cache = umem_cache_create(
 	    "ids", 1, 1, NULL, NULL, NULL, NULL, ids, UMC_NOTOUCH);
 	ck_assert_ptr_nonnull(cache);
-	ck_assert_uint_eq(cache->debug, UMF_AUDIT | UMF_CONTENTS);
+	ck_assert_uint_eq(cache->debug, UMF_AUDIT);
 	for (unsigned i = 0; i < 100; i++) {
 		p[i] = umem_cache_alloc(cache, 0);
 		ck_assert_uint_ge((uintptr_t)p[i], 1000);
@@ -501,6 +557,10 @@ debug_suite(void)
 	tcase_add_test(tc, chunks_have_room_for_their_tags);
 	tcase_add_test(tc, patterns_and_tags_are_libumems);
 	tcase_add_test(tc, maxverify_limits_what_is_filled);
+	tcase_add_loop_test(
+	    tc, objects_are_constructed_whatever_is_filled, 0, 4);
+	tcase_add_test(
+	    tc, a_changed_tag_of_a_free_buffer_is_found_when_it_is_used_again);
 	tcase_add_test(tc, a_corrupt_buffer_is_never_used_again);
 	tcase_add_loop_test(
 	    tc, an_overrun_into_the_next_buffer_has_its_culprit, 0, 2);

@@ -116,7 +116,7 @@ bufctl_check(
 static bool
 constructs_each_time(const struct umem_cache *cache)
 {
-	return cache->construct != NULL && debug_has_patterns(cache);
+	return cache->construct != NULL && (cache->debug & UMF_DEADBEEF) != 0;
 }
 
 /* Returns the buffer to the slab, after its constructor has refused. */
@@ -519,7 +519,7 @@ check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
 static void
 write_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
-	if (cache->destruct != NULL && debug_has_patterns(cache))
+	if (cache->destruct != NULL && (cache->debug & UMF_DEADBEEF) != 0)
 		cache->destruct(p, cache->priv);
 	log_contents(cache, bufctl);
 	debug_make_free(cache, bufctl, p);

@@ -448,7 +448,7 @@ debug_free_is_intact(
 	}
 	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
 	info.expected = BUFTAG_FREE;
-	return tag->bxstat == ((uintptr_t)bufctl ^ BUFTAG_FREE) ||
+	return (tag->bufctl == bufctl && info.found == BUFTAG_FREE) ||
 	       debug_retire(UMERR_BADBUFTAG, bufctl, info);
 }
 

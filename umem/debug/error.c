@@ -206,7 +206,7 @@ error_say_buffer(const struct error_info *e)
 	report_line("buffer=%lx  bufctl=%lx  cache: %s",
 	    (uintptr_t)error_address(e), (uintptr_t)e->bufctl,
 	    cache_name(cache));
-	if (e->bufctl != NULL && e->address >= e->bufctl->addr)
+	if (e->bufctl != NULL && e->bufctl->addr != NULL)
 		report_line("%p is at offset %zu of %zu bytes asked for",
 		    e->address,
 		    (uintptr_t)e->address - (uintptr_t)e->bufctl->addr,

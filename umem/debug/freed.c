@@ -90,10 +90,10 @@ static bool
 is_in_units_of(const struct bufctl *bufctl, const void *p)
 {
 	uintptr_t from = align_down((uintptr_t)bufctl->addr, HEAP_UNIT);
-	uintptr_t end = (uintptr_t)bufctl->addr + bufctl->size;
+	/* A guard page may follow. */
+	uintptr_t end = (uintptr_t)bufctl->addr + bufctl->size + os_page_size();
 
-	return (uintptr_t)p >= from &&
-	       (uintptr_t)p < align_up(end + 1, HEAP_UNIT);
+	return (uintptr_t)p >= from && (uintptr_t)p < align_up(end, HEAP_UNIT);
 }
 
 static struct bufctl *

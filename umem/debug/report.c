@@ -137,7 +137,7 @@ report_where(void)
 
 	os_thread_name_get(name);
 	report_line("in %s, process %u, thread %lu (%s)", program_name(),
-	    os_process_id(), stack_thread(), name);
+	    os_process_id(), (unsigned long)os_thread_id(), name);
 }
 
 void

@@ -170,16 +170,18 @@ static bool
 purge_in_pieces(uint64_t age_ns, size_t limit)
 {
 	bool any = false;
-	size_t purged;
+	/* Each call reads the states of all units, so there are few calls. */
+	size_t piece = align_up(heap_dirty() / 64, HEAP_UNIT), purged;
 
 	if (limit != SIZE_MAX)
 		return heap_purge(age_ns, limit) != 0;
+	piece = size_max(piece, PURGE_PIECE);
 	do {
-		purged = heap_purge(age_ns, PURGE_PIECE);
+		purged = heap_purge(age_ns, piece);
 		any |= purged != 0;
-		if (purged == PURGE_PIECE)
+		if (purged == piece)
 			os_yield();
-	} while (purged == PURGE_PIECE);
+	} while (purged == piece);
 	return any;
 }
 
