@@ -208,8 +208,8 @@ end_session() {
 
 # The suites for mode rseq.  Those of samples are left out, because the fast
 # paths read words plainly that umem_sample() stores; cache, import, limit and
-# reclaim, because a thread that is preempted in a slow section may make more
-# objects than they expect; and magazine takes too long.
+# reclaim, because they count objects or memory, and cache failed by that on a
+# busy machine; magazine, because it takes too long.
 RSEQ_SUITES=' alloc bulk cpu defer_order fork freed typesafe '
 
 # unit_job ROOM [MODE] - one suite of $B/unit; Check counts its tests

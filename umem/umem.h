@@ -1007,7 +1007,7 @@ struct umem_stats {
 	size_t nlarge;          /* number of large blocks and samples */
 	size_t sampled_bytes;   /* pages of samples */
 	size_t arena_bytes;     /* part of live_bytes: arenas of the program */
-	size_t committed_bytes; /* largest size of the heap, unless released */
+	size_t committed_bytes; /* largest size, less what was released */
 	size_t sample_bytes;    /* sampling interval; 0: off */
 	size_t nfree;           /* number of free blocks and objects, cached
 				   and waiting ones included */

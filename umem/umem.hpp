@@ -611,7 +611,7 @@ as_array(T *const *objects) noexcept
 template <class T, class Kind = made> struct cache : detail::cache_handle {
 	static_assert(std::is_object_v<T> && !std::is_array_v<T> &&
 			  std::is_same_v<T, std::remove_cv_t<T>>,
-	    "objects of a cache are of an object type");
+	    "objects of a cache are of an object type, not const or volatile");
 	static_assert(
 	    std::is_nothrow_destructible_v<T>, "destructors do not throw");
 

@@ -29,7 +29,10 @@
 struct lock arena_list_lock = LOCK_INITIALIZER(LOCK_ARENA_LIST);
 static struct list arena_list = {&arena_list, &arena_list};
 
-/* It took the locks for a fork.  Its identifier would change in a child. */
+/*
+ * The thread that took the locks for a fork, as thread_self(): unlike its id,
+ * this is the same in the child.
+ */
 static uintptr_t fork_thread;
 
 /* The quantum of the source if it is an arena, else 0. */
@@ -143,7 +146,7 @@ arena_create(
 /*
  * Set the source, add the arena to the list and create its quantum caches.
  * Walks of the list do not use these, and the program does not have the arena
- * yet.  NULL: the arena was not created.
+ * yet.  NULL: the arena was not created.  import and ximport share their place.
  */
 static vmem_t *
 arena_publish(vmem_t *arena, vmem_alloc_t *import_func, vmem_ximport_t *ximport,

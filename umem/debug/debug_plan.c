@@ -83,7 +83,7 @@ static unsigned
 plan_permitted(const struct umem_cache *cache, unsigned flags)
 {
 	if ((cache->flags & UMC_NOTOUCH) != 0)
-		flags &= UMF_AUDIT | UMF_CHECKSIGNAL | UMF_RCU_WRITES;
+		flags &= UMF_AUDIT | UMF_CHECKSIGNAL;
 	if ((cache->flags & UMC_TYPESAFE_BY_RCU) != 0)
 		flags &= ~(UMF_DEADBEEF | UMF_FIREWALL);
 	return flags;

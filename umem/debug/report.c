@@ -136,8 +136,8 @@ report_where(void)
 	char name[OS_THREAD_NAME_BYTES];
 
 	os_thread_name_get(name);
-	report_line("in %s, process %u, thread %lu (%s)", program_name(),
-	    os_process_id(), (unsigned long)os_thread_id(), name);
+	report_line("in %s, process %u, thread %u (%s)", program_name(),
+	    os_process_id(), os_thread_id(), name);
 }
 
 void

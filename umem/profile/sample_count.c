@@ -64,7 +64,10 @@ sample_count_random(void)
 start_path void
 sample_count_after_fork(void)
 {
-	/* Most children draw no number: they write to no page here. */
+	/*
+	 * Most children draw no number: they write to no page here.  A process
+	 * that halves its samples has drawn some.
+	 */
 	if (sample_random.counter != 0) {
 		sample_random.counter ^= process_bits();
 		sampling.is_halving = 0;

@@ -109,6 +109,7 @@ refused 'cache<int> a; cache<int> b(a);' 'deleted'
 refused 'cache<int> a; auto p = a.take();' 'make\(\) makes an object'
 refused 'cache<int, kept> a; auto p = a.make(1);' 'take\(\) takes an object'
 refused 'cache<int[3]> a;' 'objects of a cache are of an object type'
+refused 'cache<volatile int> a;' 'an object type, not const or volatile'
 refused 'cache<int> a; cache<long> b; auto p = a.make(1); p = b.make(1);' \
     'no (match|viable)'
 refused 'cache<std::string> a; auto p = a.make();

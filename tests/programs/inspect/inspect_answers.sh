@@ -56,7 +56,7 @@ finish 0
 export UMEM_OPTIONS=hardened
 start ./some
 expect 0 "^Next: umem verify $pid " status "$pid"
-expect 2 '^umem: users: nothing is sampled, because every block' users "$pid"
+expect 2 '^umem: users: checked blocks are not sampled$' users "$pid"
 expect 0 . leaks "$pid"
 if grep -q 'sample=' said; then
 	echo "leaks proposes to sample in a hardened process:"

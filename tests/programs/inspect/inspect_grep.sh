@@ -36,7 +36,7 @@ for word in "$polled" "$timed" "$read_into"; do
 		exit 1
 	fi
 done
-# Nor a word that is just near, unless the distance allows it.
+# A search for an address 16 bytes below finds it only with the distance.
 expect 0 "^in the kernel, for a timer's signal$" grep -d 16 "$pid" \
     "$(printf %x $((0x$timed - 16)))"
 "$umem" grep "$pid" "$(printf %x $((0x$timed - 16)))" >said 2>err

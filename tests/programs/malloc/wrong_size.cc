@@ -32,8 +32,7 @@ void *mallocx(size_t size, int flags);
 void sdallocx(void *p, size_t size, int flags);
 }
 
-namespace
-{
+namespace {
 
 const std::align_val_t line{64}, page{4096};
 
@@ -146,8 +145,7 @@ is_reported(const form &form)
 		_exit(0);
 	}
 	close(ends[1]);
-	while (
-	    (n = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0)
+	while ((n = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0)
 		length += n;
 	close(ends[0]);
 	check(waitpid(pid, &status, 0) == pid);

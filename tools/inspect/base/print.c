@@ -291,7 +291,9 @@ print_end(int status)
 {
 	/* Every bracket of the command's JSON was closed. */
 	assert(depth == 0);
-	if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE)
+	if (fflush(stdout) != 0 && errno != EPIPE)
 		fail_with(EXIT_ERROR, "standard output: %s", strerror(errno));
+	if (ferror(stdout) && errno != EPIPE)
+		fail_with(EXIT_ERROR, "standard output: a write failed");
 	return status;
 }

@@ -143,13 +143,12 @@ is_cache(const struct model *model, const char *name)
 static void
 check_users(struct model *model, const struct report_options *options)
 {
-	bool none = model->sampling_mean == 0 && model->nsamples == 0 &&
-		    (options->sum != NULL || !audit_is_on(model));
+	bool unrecorded = model->sampling_mean == 0 && model->nsamples == 0 &&
+			  (options->sum != NULL || !audit_is_on(model));
 
-	if (none && !model_can_sample(model))
-		fail_with(EXIT_ERROR, "users: nothing is sampled, because "
-				      "every block is checked");
-	if (none)
+	if (unrecorded && !model_can_sample(model))
+		fail_with(EXIT_ERROR, "users: checked blocks are not sampled");
+	if (unrecorded)
 		fail_with(EXIT_ERROR,
 		    "users: no callers are recorded; \"umem ctl %s "
 		    "sample=default\" records those of later blocks",

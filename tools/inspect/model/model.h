@@ -283,10 +283,10 @@ unsigned model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
  */
 const struct domain *model_waits_for(const struct model *model, uint64_t at);
 
-/* Returns the flavour's symbol, "urcu_memb_flavor", or its key's address. */
 /* Can sampling be turned on?  Not if every block is checked. */
 bool model_can_sample(const struct model *model);
 
+/* Returns the flavour's symbol, "urcu_memb_flavor", or its key's address. */
 const char *model_flavour(struct model *model, const struct domain *domain);
 
 /* Returns the name of the cache of a group, or a description of its blocks. */

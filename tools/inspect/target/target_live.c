@@ -176,8 +176,7 @@ void
 live_open(struct target *target)
 {
 	target->pid = target->reader = (int)strtol(target->name, NULL, 10);
-	if (target->pid <= 0 ||
-	    strcmp(target->name, xprint("%d", target->pid)) != 0 ||
+	if (strcmp(target->name, xprint("%d", target->pid)) != 0 ||
 	    access(proc_path(target->pid, ""), F_OK) != 0)
 		fail_with(EXIT_ERROR, "%s: no such process", target->name);
 	if (target->pid == getpid())
