@@ -183,14 +183,12 @@ reap_without_calls(struct umem_cache *cache)
 bool
 reclaim_caches_without_calls(void)
 {
-	umem_assert(worker_is_self());
 	return cache_walk_as_worker(WALK_ALL, reap_without_calls);
 }
 
 void
 reclaim_slabs(size_t bytes)
 {
-	umem_assert(worker_is_self());
 	cache_walk_as_worker(WALK_ALL, cache_reclaim_idle);
 	reclaim_slab_pages(WALK_ALL, bytes);
 }

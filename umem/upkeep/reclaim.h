@@ -57,7 +57,8 @@ size_t reclaim_slab_pages(enum cache_walk walk, size_t bytes);
 
 /*
  * Releases empty slabs, and purges free pages of slabs, about this many bytes.
- * Only the worker may call it.
+ * Only the worker may call it.  Like the two functions around it, it does
+ * nothing in a child that the worker has forked since its turn began.
  */
 void reclaim_slabs(size_t bytes);
 

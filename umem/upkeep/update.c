@@ -126,8 +126,6 @@ reap_cache(struct umem_cache *cache)
 static void
 reap_all(void)
 {
-	umem_assert(worker_is_self());
-
 	size_t chunks = count_used(), bytes = heap_used();
 	bool has_callbacks = cache_walk_as_worker(WALK_ALL, call_reclaim);
 

@@ -50,7 +50,7 @@ static volatile size_t nlost;   /* [atomic] bytes of all calls */
 static volatile size_t nwanted; /* [atomic] bytes of calls in [from, to) */
 static volatile uintptr_t from, to;
 static volatile bool hooks_on; /* the functions do all that is forbidden */
-static volatile bool hooks_fork;
+static volatile int forks_left;
 static __thread volatile int depth;  /* of calls of the functions below */
 static __thread char *volatile kept; /* a block that the last call has filled */
 static __thread volatile size_t kept_bytes;
@@ -108,7 +108,7 @@ fork_and_return(size_t bytes)
 {
 	int status, child;
 
-	hooks_fork = false;
+	forks_left--;
 	child = fork();
 	check(child >= 0);
 	if (child == 0) {
@@ -138,7 +138,7 @@ lose(void *at, size_t bytes)
 	keep_block(bytes);
 	for (size_t n = 8; n <= 100000; n *= 5)
 		free(realloc(malloc(n), 2 * n));
-	if (hooks_fork)
+	if (forks_left != 0)
 		fork_and_return(bytes);
 	pthread_mutex_unlock(&lock);
 	pthread_testcancel();
@@ -357,8 +357,9 @@ main(void)
 	check_threads();
 	/* Another thread, so that the handlers of fork() take the locks. */
 	check(pthread_create(&thread, NULL, sleep_long, NULL) == 0);
-	hooks_fork = true;
+	forks_left = 20;
 	check_large();
+	check_small();
 	kept_check();
 	return 0;
 }
