@@ -619,9 +619,11 @@ static void
 plant(void)
 {
 	for (int i = 0; i < NFROZEN; i++) {
-		do
+		get_malloc(&supervisor, &frozen[i]);
+		while (frozen[i].size > MIB || frozen[i].size == 0) {
+			table_free(&supervisor, &frozen[i], 1);
 			get_malloc(&supervisor, &frozen[i]);
-		while (frozen[i].size > MIB || frozen[i].size == 0);
+		}
 		board->frozen[i].at = (uintptr_t)frozen[i].at;
 		board->frozen[i].size = frozen[i].size;
 	}
