@@ -50,8 +50,8 @@
 #include "umem/fork.h"
 #include "umem/base/ready.h"
 #include "umem/malloc/nofail.h"
-#include "umem/profile/sample.h"
 #include "umem/profile/sample_count.h"
+#include "umem/profile/sample_unit.h"
 #include "umem/debug/stack.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
@@ -148,7 +148,9 @@ fork_prepare(void)
 	lock_take_for_fork(&heap_lock);
 	lock_take_for_fork(&page_map_lock);
 	lock_take_for_fork(&meta_lock);
-	sample_lock_for_fork();
+	lock_take_for_fork(&sample_lock);
+	lock_take_for_fork(&sample_stack_lock);
+	lock_take_for_fork(&sample_unit_lock);
 	lock_take_for_fork(&freed_large.lock);
 	lock_take_for_fork(&freed_firewall.lock);
 	umem_assert(umem_state == UMEM_READY);
@@ -164,7 +166,9 @@ fork_release_locks(bool child)
 	lock_release_for_fork(&freed_large.lock);
 	if (child)
 		report_after_fork();
-	sample_unlock_for_fork();
+	lock_release_for_fork(&sample_unit_lock);
+	lock_release_for_fork(&sample_stack_lock);
+	lock_release_for_fork(&sample_lock);
 	lock_release_for_fork(&meta_lock);
 	lock_release_for_fork(&page_map_lock);
 	lock_release_for_fork(&heap_lock);

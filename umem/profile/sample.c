@@ -140,7 +140,6 @@
 #include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
-#include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -162,7 +161,7 @@ uint64_t sample_ntaken, sample_nlost, sample_nhalved; /* [a] */
 
 uint32_t sample_records_most = PAGE_MAP_SAMPLES - 1;
 
-static struct lock sample_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
+struct lock sample_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
 /*
  * [a] The table; number 0 is unused.  A record enters it by a release store
  * when it is complete, and neither is ever freed, so both are read without a
@@ -1024,22 +1023,6 @@ umem_sample(size_t bytes)
 		store_relaxed(&sample_sums_reset, 1);
 	sampling_set_mean(bytes);
 	return 0;
-}
-
-void
-sample_lock_for_fork(void)
-{
-	lock_take_for_fork(&sample_lock);
-	sample_stack_lock_for_fork();
-	sample_unit_lock_for_fork();
-}
-
-void
-sample_unlock_for_fork(void)
-{
-	sample_unit_unlock_for_fork();
-	sample_stack_unlock_for_fork();
-	lock_release_for_fork(&sample_lock);
 }
 
 DESCRIBE(DESCRIBED_SAMPLES);

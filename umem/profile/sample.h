@@ -202,7 +202,7 @@ void sample_refresh_option(void);
 /* Returns the number of live guarded samples, which are no large blocks. */
 size_t sample_guarded_count(void);
 
-void sample_lock_for_fork(void);
-void sample_unlock_for_fork(void);
+/* Guards the records; for the atfork handlers. */
+extern hidden struct lock sample_lock;
 
 #endif

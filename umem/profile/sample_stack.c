@@ -24,9 +24,9 @@
  *	next: that the stack's npeaks is smaller says that it has not changed
  *	since, and that its live sum is the one to keep.
  *
- * Locking: table_lock guards the buckets and the sums.  It is a leaf.  A search
- * increases nrefs with the lock held, and a thread decreases it with the lock
- * held, so no search finds a stack that is being freed.
+ * Locking: sample_stack_lock guards the buckets and the sums.  It is a leaf.  A
+ * search increases nrefs with the lock held, and a thread decreases it with the
+ * lock held, so no search finds a stack that is being freed.
  *
  * Memory of a freed stack stays mapped (meta.c).  A handler of SIGSEGV that
  * reports a record while another thread refills it may therefore print wrong
@@ -40,7 +40,6 @@
 #include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/hash.h"
-#include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -59,13 +58,13 @@
 /* Most programs have fewer; with 64 frames each they take 5 MiB. */
 uint32_t sample_stacks_kept = 8192;
 
-static struct lock table_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
-static struct sample_stack
-    *stacks[SAMPLE_BUCKETS] seldom_used; /* [table_lock] */
-static uint32_t nstacks;                 /* [table_lock] */
-static uint64_t peak_bytes; /* [table_lock] live bytes at the last peak */
-static uint64_t npeaks;     /* [table_lock] peaks so far */
-static uint64_t peak_time;  /* [table_lock] of the last, ns, CLOCK_MONOTONIC */
+/* Keys: [s] sample_stack_lock */
+struct lock sample_stack_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
+static struct sample_stack *stacks[SAMPLE_BUCKETS] seldom_used; /* [s] */
+static uint32_t nstacks;                                        /* [s] */
+static uint64_t peak_bytes; /* [s] live bytes at the last peak */
+static uint64_t npeaks;     /* [s] peaks so far */
+static uint64_t peak_time;  /* [s] of the last, ns, CLOCK_MONOTONIC */
 
 uint64_t sample_sums_reset;
 
@@ -108,7 +107,7 @@ find_locked(uint64_t hash, const uintptr_t *pcs, unsigned depth)
 {
 	struct sample_stack *stack = *bucket_of(hash);
 
-	lock_assert_held(&table_lock);
+	lock_assert_held(&sample_stack_lock);
 	while (stack != NULL && (stack->hash != hash || stack->depth != depth ||
 				    !stack_has(stack, pcs)))
 		stack = stack->next;
@@ -141,14 +140,14 @@ stack_enter(struct sample_stack *created)
 {
 	struct sample_stack **bucket = bucket_of(created->hash), *stack;
 
-	lock_take(&table_lock);
+	lock_take(&sample_stack_lock);
 	stack = find_locked(created->hash, created->pc, created->depth);
 	if (stack == NULL) {
 		created->next = *bucket;
 		*bucket = created;
 		nstacks++;
 	}
-	lock_release(&table_lock);
+	lock_release(&sample_stack_lock);
 	if (stack == NULL)
 		return created;
 	meta_free(created, stack_bytes(created->depth));
@@ -164,9 +163,9 @@ sample_stack_take(void)
 	struct sample_stack *stack;
 
 	umem_assert(depth <= SAMPLE_FRAMES);
-	lock_take(&table_lock);
+	lock_take(&sample_stack_lock);
 	stack = find_locked(hash, pcs, depth);
-	lock_release(&table_lock);
+	lock_release(&sample_stack_lock);
 	if (stack != NULL)
 		return stack;
 	stack = stack_create(hash, pcs, depth);
@@ -182,7 +181,7 @@ sample_stack_drop(struct sample_stack *stack)
 	if (stack == NULL)
 		return;
 	link = bucket_of(stack->hash);
-	lock_take(&table_lock);
+	lock_take(&sample_stack_lock);
 	is_last = --stack->nrefs == 0 && nstacks > sample_stacks_kept;
 	if (is_last) {
 		while (*link != stack)
@@ -190,7 +189,7 @@ sample_stack_drop(struct sample_stack *stack)
 		*link = stack->next;
 		nstacks--;
 	}
-	lock_release(&table_lock);
+	lock_release(&sample_stack_lock);
 	if (is_last)
 		meta_free(stack, stack_bytes(stack->depth));
 }
@@ -199,7 +198,7 @@ sample_stack_drop(struct sample_stack *stack)
 static void
 keep_peak_locked(struct sample_sums *sums)
 {
-	lock_assert_held(&table_lock);
+	lock_assert_held(&sample_stack_lock);
 	if (sums->npeaks == npeaks)
 		return;
 	sums->peak = sample_sums_live(sums);
@@ -210,7 +209,7 @@ keep_peak_locked(struct sample_sums *sums)
 static void
 reset_sums_locked(void)
 {
-	lock_assert_held(&table_lock);
+	lock_assert_held(&sample_stack_lock);
 	if (likely(load_relaxed(&sample_sums_reset) == 0))
 		return;
 	for (size_t i = 0; i < SAMPLE_BUCKETS; i++)
@@ -231,7 +230,7 @@ note_peak_locked(void)
 	uint64_t live_bytes =
 	    account_get(&account.allocated) - account_get(&account.freed);
 
-	lock_assert_held(&table_lock);
+	lock_assert_held(&sample_stack_lock);
 	if (live_bytes <= peak_bytes + peak_bytes / PEAK_PART)
 		return;
 	peak_bytes = live_bytes;
@@ -255,14 +254,14 @@ sample_stack_allocated(
 {
 	struct sample_sum sum = sum_of(bytes, weight);
 
-	lock_take(&table_lock);
+	lock_take(&sample_stack_lock);
 	reset_sums_locked();
 	keep_peak_locked(&stack->sums);
 	sample_sum_add(&stack->sums.allocated, sum);
 	account_add(&account.allocated, sum.bytes);
 	account_add(&account.nallocated, sum.blocks);
 	note_peak_locked();
-	lock_release(&table_lock);
+	lock_release(&sample_stack_lock);
 }
 
 void
@@ -272,7 +271,7 @@ sample_stack_freed(
 	struct sample_sums *sums = &stack->sums;
 	struct sample_sum sum = sum_of(bytes, weight);
 
-	lock_take(&table_lock);
+	lock_take(&sample_stack_lock);
 	keep_peak_locked(sums);
 	sample_sum_add(&sums->freed, sum);
 	if (ns < MS_NS)
@@ -281,7 +280,7 @@ sample_stack_freed(
 		sample_sum_add(&sums->lived_s, sum);
 	account_add(&account.freed, sum.bytes);
 	account_add(&account.nfreed, sum.blocks);
-	lock_release(&table_lock);
+	lock_release(&sample_stack_lock);
 }
 
 void
@@ -289,24 +288,12 @@ sample_stack_each(
     void (*visit)(const struct sample_stack *, void *arg), void *arg)
 {
 	for (size_t i = 0; i < SAMPLE_BUCKETS; i++) {
-		lock_take(&table_lock);
+		lock_take(&sample_stack_lock);
 		reset_sums_locked();
 		for (struct sample_stack *s = stacks[i]; s != NULL; s = s->next)
 			visit(s, arg);
-		lock_release(&table_lock);
+		lock_release(&sample_stack_lock);
 	}
-}
-
-void
-sample_stack_lock_for_fork(void)
-{
-	lock_take_for_fork(&table_lock);
-}
-
-void
-sample_stack_unlock_for_fork(void)
-{
-	lock_release_for_fork(&table_lock);
 }
 
 DESCRIBE(DESCRIBED_STACKS);

@@ -2,7 +2,7 @@
 #ifndef UMEM_SAMPLE_STACK_H
 #define UMEM_SAMPLE_STACK_H
 
-#include "vmem/base.h"
+#include "vmem/lock.h"
 
 /*
  * Frames of a stack, at most.  tcmalloc has as many, and a program with fewer
@@ -92,7 +92,7 @@ void sample_stack_each(
 /* Stacks that are kept without a reference.  Tests make them fewer. */
 extern hidden uint32_t sample_stacks_kept;
 
-void sample_stack_lock_for_fork(void);
-void sample_stack_unlock_for_fork(void);
+/* Guards the table and the sums; for the atfork handlers. */
+extern hidden struct lock sample_stack_lock;
 
 #endif

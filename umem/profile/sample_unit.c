@@ -25,7 +25,7 @@
  *	stays accessible, or if its pages stay inaccessible.  The pages of a
  *	freed block stay readable if the kernel refuses to protect them.
  *
- * Locking: group_lock guards the group.  It is a leaf.
+ * Locking: sample_unit_lock guards the group.  It is a leaf.
  *
  * Source of the idea of guarded records: GWP-ASan of LLVM and KFENCE of Linux.
  */
@@ -35,7 +35,6 @@
 #include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/huge.h"
-#include "vmem/lock.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
@@ -54,9 +53,9 @@
  */
 #define WARM_MAX 16
 
-static struct lock group_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
-static size_t group_next;  /* [group_lock] unit in the page map */
-static size_t group_nleft; /* [group_lock] units left */
+struct lock sample_unit_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
+static size_t group_next;  /* [sample_unit_lock] unit in the page map */
+static size_t group_nleft; /* [sample_unit_lock] units left */
 static uint32_t nwarm;     /* [a] records that are warm */
 
 _Static_assert(HUGE_PAGE % HEAP_UNIT == 0, "a group has whole units");
@@ -85,14 +84,14 @@ group_take(size_t n)
 {
 	uintptr_t units = 0;
 
-	lock_take(&group_lock);
+	lock_take(&sample_unit_lock);
 	if (group_nleft >= n) {
 		units = page_map.base + (group_next << HEAP_UNIT_SHIFT);
 		group_next += n;
 		group_nleft -= n;
 	}
 	umem_assert(group_next + group_nleft <= page_map.units);
-	lock_release(&group_lock);
+	lock_release(&sample_unit_lock);
 	return (char *)units;
 }
 
@@ -115,10 +114,10 @@ units_take(size_t n)
 	 * The rest of the old group is lost, and so is one that another thread
 	 * has begun meanwhile: addresses without memory.
 	 */
-	lock_take(&group_lock);
+	lock_take(&sample_unit_lock);
 	group_next = page_map_unit(units) + n;
 	group_nleft = GROUP_UNITS - n;
-	lock_release(&group_lock);
+	lock_release(&sample_unit_lock);
 	return units;
 }
 
@@ -200,16 +199,4 @@ sample_guarded_close(struct sample *s)
 	account_sub(&account.sample_guarded, s->page_bytes);
 	s->is_protected = os_protect(at, s->page_bytes);
 	os_purge(at, s->page_bytes);
-}
-
-void
-sample_unit_lock_for_fork(void)
-{
-	lock_take_for_fork(&group_lock);
-}
-
-void
-sample_unit_unlock_for_fork(void)
-{
-	lock_release_for_fork(&group_lock);
 }

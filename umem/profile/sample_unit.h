@@ -27,7 +27,7 @@ char *sample_guarded_open(struct sample *s, size_t bytes);
 /* Makes the pages of the block inaccessible and releases their memory. */
 void sample_guarded_close(struct sample *s);
 
-void sample_unit_lock_for_fork(void);
-void sample_unit_unlock_for_fork(void);
+/* Guards the group of units; for the atfork handlers. */
+extern hidden struct lock sample_unit_lock;
 
 #endif
