@@ -52,12 +52,9 @@ classes_from(const struct freelist *fl, size_t size)
 void
 freelist_init(struct freelist *fl)
 {
-	fl->map = 0;
-	fl->nsegs = 0;
-	for (unsigned c = 0; c < FREELIST_CLASSES; c++) {
-		fl->largest[c] = 0;
+	*fl = (struct freelist){.nsegs = 0};
+	for (unsigned c = 0; c < FREELIST_CLASSES; c++)
 		list_init(&fl->class[c]);
-	}
 }
 
 void

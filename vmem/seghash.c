@@ -88,14 +88,8 @@ bucket_of(const struct seghash *hash, uintptr_t addr)
 void
 seghash_init(struct seghash *hash, size_t quantum)
 {
-	hash->nsegs = 0;
-	hash->nbuckets = SEGHASH_BASE;
-	hash->retry_nsegs = 0;
-	hash->shift = highbit(quantum);
-	for (unsigned i = 0; i < SEGHASH_BASE; i++)
-		hash->base[i] = NULL;
-	for (unsigned k = 0; k < SEGHASH_ARRAYS; k++)
-		hash->arrays[k] = NULL;
+	*hash = (struct seghash){
+	    .nbuckets = SEGHASH_BASE, .shift = highbit(quantum)};
 }
 
 static inline size_t

@@ -74,11 +74,8 @@ segment_prev(const struct segment *seg)
 static inline void
 segment_init(struct segment *seg, unsigned type)
 {
-	seg->start = 0;
-	seg->size = 0;
-	seg->anext = seg->aprev = seg;
-	seg->type = (uint8_t)type;
-	seg->imported = false;
+	*seg =
+	    (struct segment){.anext = seg, .aprev = seg, .type = (uint8_t)type};
 }
 
 static inline void
