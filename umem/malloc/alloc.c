@@ -44,43 +44,26 @@ alloc_store_word(size_t *word, size_t value)
 }
 
 /*
- * Chooses the paths of small sizes while no request must fail.  The fast paths
- * do not know nodes.
+ * Opens the sections to the sizes that need no slow path now.  The fast paths
+ * do not know nodes.  With an mtbf every request takes the slow path, which may
+ * fail it.
  */
-static void
-choose_for_mean(size_t mean)
-{
-	size_t marked_max = 0, end = nodes.mask == 0 ? SIZE_SMALL + 1 : 0;
-
-	if (mean != 0 && nodes.mask == 0) {
-		marked_max = sample_count_marked_max(mean);
-		end = marked_max == 0 ? 0 : marked_max + 1;
-	}
-	cpu_set_marks(marked_max);
-	alloc_store_word(&sampling.counted_end,
-	    mean != 0 && end <= SIZE_SMALL ? SIZE_SMALL + 1 : 0);
-	alloc_store_word(&alloc_fast.small_end, end);
-}
-
-/* Every request of a small size takes the slow path, which may fail it. */
-static void
-choose_for_mtbf(void)
-{
-	cpu_set_marks(0);
-	alloc_store_word(&sampling.counted_end, 0);
-	alloc_store_word(&alloc_fast.small_end, 0);
-}
-
-/* Opens the sections to the sizes that need no slow path now. */
 static void
 choose_sections(size_t mean, uint32_t mtbf)
 {
+	size_t marked_max = 0;
+	size_t end = mtbf == 0 && nodes.mask == 0 ? SIZE_SMALL + 1 : 0;
+
+	if (mean != 0 && end != 0) {
+		marked_max = sample_count_marked_max(mean);
+		end = marked_max == 0 ? 0 : marked_max + 1;
+	}
 	alloc_store_word(&alloc_fast.object_least, 1);
 	alloc_store_word(&alloc_fast.units, mtbf == 0 ? page_map.units : 0);
-	if (mtbf == 0)
-		choose_for_mean(mean);
-	else
-		choose_for_mtbf();
+	cpu_set_marks(marked_max);
+	alloc_store_word(&sampling.counted_end,
+	    mtbf == 0 && mean != 0 && end <= SIZE_SMALL ? SIZE_SMALL + 1 : 0);
+	alloc_store_word(&alloc_fast.small_end, end);
 }
 
 /*
@@ -208,8 +191,7 @@ alloc_no_memory(umem_cache_t *cache, size_t size)
 	alloc_count_failure(cache, size);
 	if (unlikely(debug.on || debug.checknull))
 		debug_alloc_failed(cache, size);
-	errno = ENOMEM;
-	return NULL;
+	return fail_null(ENOMEM);
 }
 
 /* Returns the cache of a class; NULL: class is 0, or there is none yet. */

@@ -127,10 +127,8 @@ resize_debugged(unsigned class, void *p, size_t size)
 	bool is_of_class;
 
 	umem_assert(debug.on);
-	if (old == SIZE_MAX) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (old == SIZE_MAX)
+		return fail_null(EINVAL);
 	is_of_class = class == PAGE_MAP_LARGE ? size > SIZE_SMALL
 					      : size_class_of(size) == class;
 	if (old == size || (is_of_class && debug_resize(class, p, size)))
