@@ -151,18 +151,14 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	 * Without magazines, the cache uses header 0, which refuses.  The slow
 	 * paths know the cache by the caller's argument.
 	 */
-	if (!cache->has_magazines) {
+	if (!cache->has_magazines)
 		cache->mag.hot = cpu_header_none();
-		cache_choose_fast(cache);
-		return true;
-	}
-	if (cache->class == 0 &&
-	    !magazine_layer_init(&cache->mag, layout->chunk,
-		cache->mag.rounds_most, CPU_GUARD_NONE))
-		return false;
-	if (cache->class != 0)
+	else if (cache->class != 0)
 		magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
 		    page_map.divisor[cache->class % NODE_CLASSES]);
+	else if (!magazine_layer_init(&cache->mag, layout->chunk,
+		     cache->mag.rounds_most, CPU_GUARD_NONE))
+		return false;
 	cache_choose_fast(cache);
 	return true;
 }
@@ -414,21 +410,15 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 	size_t in_force;
 
 	in_force = cache_align(&template, align, source);
-	if (!arguments_are_right(name, bufsize, in_force, cflags)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (!umem_ready()) {
-		errno = EAGAIN;
-		return NULL;
-	}
+	if (!arguments_are_right(name, bufsize, in_force, cflags))
+		return fail_null(EINVAL);
+	if (!umem_ready())
+		return fail_null(EAGAIN);
 	template.align = in_force;
 	cache_debugger.plan(&template, name, source != NULL);
 	if (bufsize > PTRDIFF_MAX / 2 ||
-	    !cache_layout(&template, &layout, in_force, source)) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	    !cache_layout(&template, &layout, in_force, source))
+		return fail_null(ENOMEM);
 	/*
 	 * Only boundaries of chunks of a source are known to be aligned, so
 	 * slabs get no colours.
