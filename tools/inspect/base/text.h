@@ -13,6 +13,15 @@ text_begins(const char *text, const char *start)
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
+/* Returns the last part of a path. */
+static inline const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
 /*
  * Calls f for each line of a file, without the end of the line.  Returns false
  * and sets errno if the file cannot be opened.

@@ -256,15 +256,13 @@ print_process(struct model *model)
 {
 	struct target *target = model->target;
 	const char *name = target->live ? program_name(target) : NULL;
-	const char *slash = strrchr(model->layout->object, '/');
 
 	print_setting(target->live ? "Process:" : "Core:",
 	    xprint("%s%s%s%s, %zu thread%s", name != NULL ? name : "",
 		name != NULL ? " (" : "", target->name, name != NULL ? ")" : "",
 		target->nthreads, target->nthreads == 1 ? "" : "s"));
 	print_setting(
-	    "Library:", xprint("%s %s, %s",
-			    slash != NULL ? slash + 1 : model->layout->object,
+	    "Library:", xprint("%s %s, %s", base_name(model->layout->object),
 			    model->layout->version, mode_of(model)));
 }
 

@@ -16,19 +16,13 @@
 #define CLEAR_REST "\033[J"
 #define GO_HOME    "\033[H"
 
-/* Frees figures that are not the first ones, too. */
-static void
-usage_drop(struct top *top, struct usage *usage)
-{
-	if (usage->caches != top->first.caches)
-		usage_free(usage);
-}
-
 /* Takes the figures of a look. */
 static void
 top_take(struct top *top, struct usage now)
 {
-	usage_drop(top, &top->before);
+	/* The first figures stay. */
+	if (top->before.caches != top->first.caches)
+		usage_free(&top->before);
 	top->has_before = top->nlooks > 0;
 	top->before = top->now;
 	top->now = now;

@@ -207,13 +207,6 @@ look_safely(const struct trace_options *options)
 }
 
 static void
-let_all_end(void)
-{
-	for (size_t i = 0; i < nthreads; i++)
-		thread_continue(threads[i].tid, 0);
-}
-
-static void
 took_clone(int tid)
 {
 	unsigned long new = 0;
@@ -254,16 +247,8 @@ took_end(int tid, const struct trace_options *options, int *found)
 	if (!all_stand())
 		return;
 	*found = look_safely(options);
-	let_all_end();
-}
-
-static void
-took_exec(int tid)
-{
-	nthreads = 0;
-	started = true;
-	thread_add(tid);
-	thread_continue(tid, 0);
+	for (size_t i = 0; i < nthreads; i++)
+		thread_continue(threads[i].tid, 0);
 }
 
 static void
@@ -276,7 +261,10 @@ handle_stop(
 		thread_continue(tid, 0);
 		break;
 	case PTRACE_EVENT_EXEC:
-		took_exec(tid);
+		nthreads = 0;
+		started = true;
+		thread_add(tid);
+		thread_continue(tid, 0);
 		break;
 	case PTRACE_EVENT_EXIT:
 		took_end(tid, options, found);
@@ -295,16 +283,6 @@ pass_on(int signal)
 	kill(child, signal);
 }
 
-/* Ignores terminal signals, which the program receives itself. */
-static void
-set_signals(void)
-{
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	signal(SIGTERM, pass_on);
-	signal(SIGHUP, pass_on);
-}
-
 static void
 start_child(void (*exec_program)(char **), char **arguments)
 {
@@ -318,7 +296,11 @@ start_child(void (*exec_program)(char **), char **arguments)
 		raise(SIGSTOP);
 		exec_program(arguments);
 	}
-	set_signals();
+	/* The program receives signals of the terminal itself. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGTERM, pass_on);
+	signal(SIGHUP, pass_on);
 	if (waitpid(child, &status, WUNTRACED) != child ||
 	    ptrace(PTRACE_SEIZE, child, NULL, (void *)TRACE_OPTIONS) != 0) {
 		int error = errno;

@@ -16,12 +16,12 @@ print_item(uint64_t at)
 	plain_print("%lx\n", at);
 }
 
-/* Prints the allocated (live) or free chunks of one or all (NULL) caches. */
+static const struct cache *only; /* its blocks are wanted; NULL: all */
+
+/* Prints the allocated (live) or free chunks. */
 static void
-walk_chunks(struct model *model, const struct cache *only, bool live)
+walk_chunks(struct model *model, bool live)
 {
-	assert(only == NULL || (only >= model->caches &&
-				   only < model->caches + model->ncaches));
 	for (size_t i = 0; i < model->nslabs; i++) {
 		const struct slab *s = &model->slabs[i];
 
@@ -36,26 +36,14 @@ walk_chunks(struct model *model, const struct cache *only, bool live)
 			print_item(model->larges[i].at);
 }
 
-static const struct cache *leaks_of; /* NULL: of all */
-
 static void
 print_leak(
     struct model *model, struct slab *slab, struct large *large, unsigned i)
 {
 	assert((slab != NULL) != (large != NULL));
-	if (leaks_of != NULL &&
-	    (slab == NULL || &model->caches[slab->cache] != leaks_of))
-		return;
-	print_item(slab ? slab_chunk_at(model, slab, i) : large->at);
-}
-
-static void
-walk_leaks(struct model *model, const struct cache *only)
-{
-	leaks_of = only;
-	leaks_mark(model);
-	target_end_copy(model->target);
-	leaks_each(model, print_leak);
+	if (only == NULL ||
+	    (slab != NULL && &model->caches[slab->cache] == only))
+		print_item(slab ? slab_chunk_at(model, slab, i) : large->at);
 }
 
 static const struct cache *
@@ -75,7 +63,6 @@ command_walk(int argc, char **argv)
 	const char *what = arguments[1];
 	bool leaks = strcmp(what, "leak") == 0,
 	     live = strcmp(what, "free") != 0;
-	const struct cache *only = NULL;
 	struct model *model =
 	    snapshot_open(arguments[0], leaks ? MODEL_POINTERS : 0);
 
@@ -84,10 +71,13 @@ command_walk(int argc, char **argv)
 	else if (arguments[2] != NULL)
 		only = find_cache(model, arguments[2]);
 	json_open(NULL, '[');
-	if (leaks)
-		walk_leaks(model, only);
-	else
-		walk_chunks(model, only, live);
+	if (leaks) {
+		leaks_mark(model);
+		target_end_copy(model->target);
+		leaks_each(model, print_leak);
+	} else {
+		walk_chunks(model, live);
+	}
 	json_close();
 	return EXIT_OK;
 }

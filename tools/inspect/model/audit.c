@@ -343,19 +343,6 @@ report_time(struct model *model)
 	return layout_variable(model->layout, model->target, L_ERROR_TIME);
 }
 
-static void
-print_transaction(
-    struct model *model, const char *verb, const struct audit *audit)
-{
-	uint64_t time = audit->timestamp, now = audit_now(model);
-	bool is_exact = model->target->live || now == report_time(model);
-
-	printf("    %s by thread %lu, %.3f s %s:\n", verb, audit->thread,
-	    now > time ? (double)(now - time) / 1e9 : 0,
-	    is_exact ? "ago" : "before the newest record");
-	audit_print_stack(model, audit, 9);
-}
-
 void
 audit_json_frames(struct model *model, uint64_t pc)
 {
@@ -396,11 +383,18 @@ static void
 say_transaction(
     struct model *model, const char *verb, const struct audit *audit)
 {
+	uint64_t time = audit->timestamp, now = audit_now(model);
+	bool is_exact = model->target->live || now == report_time(model);
+
 	json_open(verb, '{');
 	audit_json(model, audit);
 	json_close();
-	if (!json_wanted)
-		print_transaction(model, verb, audit);
+	if (json_wanted)
+		return;
+	printf("    %s by thread %lu, %.3f s %s:\n", verb, audit->thread,
+	    now > time ? (double)(now - time) / 1e9 : 0,
+	    is_exact ? "ago" : "before the newest record");
+	audit_print_stack(model, audit, 9);
 }
 
 void

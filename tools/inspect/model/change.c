@@ -42,16 +42,6 @@ change_open(const char *name, struct layout **layout)
 	return target;
 }
 
-static uint64_t
-read_word(struct target *target, uint64_t at)
-{
-	uint64_t value;
-
-	if (!target_peek(target, at, &value, sizeof(value)))
-		fail_with(EXIT_ERROR, "%s: cannot be read", target->name);
-	return value;
-}
-
 static void
 write_number(struct target *target, uint64_t at, uint64_t bytes, uint64_t value)
 {
@@ -80,9 +70,11 @@ void
 change_sampling(struct target *target, const struct layout *l, uint64_t mean)
 {
 	uint64_t sampling = layout_value(l, L_SAMPLING);
-	uint64_t fast = layout_value(l, L_ALLOC_FAST);
+	uint64_t fast = layout_value(l, L_ALLOC_FAST), able;
 
-	if (read_word(target, sampling + layout_value(l, L_SAMPLING_ABLE)) == 0)
+	if (!layout_peek(l, target, sampling, L_SAMPLING_ABLE, &able))
+		fail_with(EXIT_ERROR, "%s: cannot be read", target->name);
+	if (able == 0)
 		fail_with(EXIT_ERROR,
 		    "%s: every block is checked there already "
 		    "(UMEM_DEBUG, hardened, or a memory checker)",

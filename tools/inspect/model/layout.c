@@ -158,6 +158,13 @@ entries_make_sense(const struct layout *l)
 	       l->known[L_ARENA_NAME].bytes >= 32;
 }
 
+static _Noreturn void
+fail_damaged(const struct target *target)
+{
+	fail_with(EXIT_ERROR, "%s: the library's description is damaged",
+	    target->name);
+}
+
 /* Reads the entries of the target. */
 static void
 read_section(struct layout *layout, struct target *target,
@@ -167,8 +174,7 @@ read_section(struct layout *layout, struct target *target,
 	uint64_t n = bytes / sizeof(*from);
 
 	if (n > ENTRIES_MAX)
-		fail_with(EXIT_ERROR,
-		    "%s: the library's description is damaged", target->name);
+		fail_damaged(target);
 	layout->entries = xalloc((n + 1) * sizeof(*layout->entries));
 	if (!target_peek(
 		target, (uintptr_t)from, layout->entries, n * sizeof(*from)))
@@ -187,8 +193,7 @@ read_entries(struct layout *layout, struct target *target,
 {
 	assert(layout->entries == NULL);
 	if (header->entry_bytes != sizeof(struct describe_entry))
-		fail_with(EXIT_ERROR,
-		    "%s: the library's description is damaged", target->name);
+		fail_damaged(target);
 	read_section(layout, target, header->entries, header->entries_end);
 	for (unsigned i = 0; i < L_ENTRIES; i++) {
 		const struct describe_entry *d = entry_find(layout, names[i]);
@@ -201,16 +206,13 @@ read_entries(struct layout *layout, struct target *target,
 		layout->known[i] = *d;
 	}
 	if (!entries_make_sense(layout))
-		fail_with(EXIT_ERROR,
-		    "%s: the library's description is damaged", target->name);
+		fail_damaged(target);
 }
 
 static bool
 is_ours(const char *name)
 {
-	const char *slash = strrchr(name, '/');
-
-	return strncmp(slash ? slash + 1 : name, "libumem", 7) == 0;
+	return text_begins(base_name(name), "libumem");
 }
 
 static struct layout *

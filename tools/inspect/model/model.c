@@ -411,6 +411,8 @@ by_span(const void *a, const void *b)
 static void
 take_sourced(struct model *model)
 {
+	static const enum layout_entry others[] = {
+	    L_CACHE_FULL, L_CACHE_EMPTY, L_CACHE_RETIRED};
 	uint64_t bins = layout_value(model->layout, L_SLAB_BINS);
 	size_t ncaches = model->ncaches;
 
@@ -424,12 +426,9 @@ take_sourced(struct model *model)
 			    at + layout_value(model->layout, L_CACHE_PARTIAL) +
 				bin *
 				    layout_value(model->layout, L_LIST_BYTES));
-		take_slab_list(
-		    model, at + layout_value(model->layout, L_CACHE_FULL));
-		take_slab_list(
-		    model, at + layout_value(model->layout, L_CACHE_EMPTY));
-		take_slab_list(
-		    model, at + layout_value(model->layout, L_CACHE_RETIRED));
+		for (size_t j = 0; j < array_size(others); j++)
+			take_slab_list(
+			    model, at + layout_value(model->layout, others[j]));
 	}
 	sorted_model = model;
 	ARRAY_SORT(model->sourced, model->nsourced, by_span);

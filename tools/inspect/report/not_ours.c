@@ -41,12 +41,11 @@ static struct {
 static enum kind
 kind_of(const struct mapping *m, const char **name)
 {
-	const char *slash = strrchr(m->name, '/');
 	int tid = target_stack_of(all.target, m);
 
 	*name = m->name;
 	if (m->name[0] == '/') {
-		*name = slash + 1;
+		*name = base_name(m->name);
 		return FILES;
 	}
 	if (tid != 0 || text_begins(m->name, "[stack")) {

@@ -20,14 +20,6 @@ struct program {
 	const char *file; /* the name of its mapping; or NULL */
 };
 
-static const char *
-base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Returns the name in the first word if the kernel's record agrees, or NULL. */
 static const char *
 started_name(const char *words, const char *comm)

@@ -314,10 +314,7 @@ source_function(
 static const char *
 base_text(const char *path)
 {
-	const char *slash = path == NULL ? NULL : strrchr(path, '/');
-
-	return path == NULL ? NULL
-			    : plain_text(slash ? slash + 1 : path, SIZE_MAX);
+	return path == NULL ? NULL : plain_text(base_name(path), SIZE_MAX);
 }
 
 const char *
@@ -628,18 +625,14 @@ source_unwind(struct source *source, struct target *target,
 	if (dwfl == NULL)
 		return 0;
 	source_enter(source);
-	if (!dwfl_attach_state(
-		dwfl, NULL, target->pid, &callbacks, &unwinding)) {
-		source_leave();
-		return 0;
-	}
-	/* It fails where the stack cannot be followed further. */
-	dwfl_getthread_frames(dwfl, thread->tid, unwind_frame, &unwinding);
+	unwinding.goes_on =
+	    dwfl_attach_state(dwfl, NULL, target->pid, &callbacks, &unwinding);
 	while (unwinding.goes_on) {
-		unwinding.thread = &unwinding.interrupted;
 		unwinding.goes_on = false;
+		/* It fails where the stack cannot be followed further. */
 		dwfl_getthread_frames(
 		    dwfl, thread->tid, unwind_frame, &unwinding);
+		unwinding.thread = &unwinding.interrupted;
 	}
 	source_leave();
 	return unwinding.n;
