@@ -30,19 +30,34 @@ expect 2 '^umem: /dev/full: No space left' leaks --save=/dev/full "$pid"
 # A file system may report at the end of the file that it could not write.
 cat >late.c <<'END2'
 #include <errno.h>
-#include <stdio.h>
 
 int
-fclose(FILE *file)
+fsync(int fd)
 {
-	fflush(file);
 	errno = ENOSPC;
-	return EOF;
+	return -1;
 }
 END2
 "$CC" -shared -fPIC -o late.so late.c
 LD_PRELOAD=$PWD/late.so expect 2 '^umem: late: No space left' \
     leaks --save=late "$pid"
+# If a look cannot be saved, the older one stays, also where a link leads to it.
+cp leaks.old kept.old
+ln -s leaks.old link.old
+for name in leaks.old link.old; do
+	(
+		ulimit -f 0
+		"$umem" leaks --save=$name "$pid" 2>&1
+		echo "status $?"
+	) | cat >said
+	printf 'umem: %s: File too large\nstatus 2\n' $name | diff - said || exit 1
+done
+LD_PRELOAD=$PWD/late.so expect 2 '^umem: leaks.old: No space left' \
+    leaks --save=leaks.old "$pid"
+cmp kept.old leaks.old || exit 1
+rm kept.old
+left=$(find . -name 'late.??????' -o -name '*s.old.*' -o -name 'link.old.*')
+[ -z "$left" ] || { echo "left: $left"; exit 1; }
 "$umem" leaks --json "$pid" >json
 python3 - json <<-'EOF' || exit 1
 import json, math, sys
@@ -56,7 +71,14 @@ assert abs(names["bytes_per_minute"] - 1300 * 60 / seconds) <= 1, names
 assert rows["make_list"]["bytes_per_minute"] == 0, rows["make_list"]
 EOF
 expect 1 "$grown" diff leaks.old "$pid"
-expect 1 ' leaked in ' leaks --save=leaks.new "$pid"
+echo older >leaks.new
+chmod 640 leaks.new
+ln -s leaks.new link.new
+expect 1 ' leaked in ' leaks --save=link.new "$pid"
+if [ ! -L link.new ] || [ "$(stat -c %a leaks.new)" != 640 ]; then
+	ls -l
+	exit 1
+fi
 expect 1 '^645K leaked, \+1\.2K since the look [0-9ms]+ before$' \
     diff leaks.old "$pid"
 for looks in "leaks.old $pid" "leaks.old leaks.new" "core.old.$pid $pid"; do

@@ -1,7 +1,11 @@
 /* text.c - texts of users, of files and of the target */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/inspect/base/text.h"
 #include "umem/base/number.h"
@@ -78,6 +82,55 @@ proc_read(int pid, const char *name, char *text, size_t n)
 	}
 	text[length] = '\0';
 	return length;
+}
+
+/* Writes and closes; returns false and sets errno if some of it is lost. */
+static bool
+write_all(int fd, const char *text, size_t n)
+{
+	while (n != 0) {
+		ssize_t done = write(fd, text, n);
+
+		if (done < 0)
+			return false;
+		text += done;
+		n -= (size_t)done;
+	}
+	return (fsync(fd) == 0 || errno == EINVAL) && close(fd) == 0;
+}
+
+void
+file_replace(const char *path, FILE *stream, char **text, size_t *n)
+{
+	struct stat old;
+	bool is_there = stat(path, &old) == 0;
+	bool is_file = !is_there || S_ISREG(old.st_mode);
+	/* The file that a symbolic link leads to. */
+	char *at = is_there ? realpath(path, NULL) : xprint("%s", path);
+	char *new = at != NULL ? xprint("%s.XXXXXX", at) : NULL;
+	mode_t mask = umask(0);
+	int fd = -1, error;
+
+	umask(mask);
+	if (fclose(stream) != 0)
+		fail_with(EXIT_ERROR, "out of memory");
+	/* A limit of the size of files is an error, too. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (!is_file)
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	else if (new != NULL)
+		fd = mkostemp(new, O_CLOEXEC);
+	if (fd >= 0 && is_file && is_there)
+		(void)!fchown(fd, old.st_uid, old.st_gid);
+	if (fd >= 0 &&
+	    (!is_file || fchmod(fd, is_there ? old.st_mode & 0777
+					     : 0666 & ~mask) == 0) &&
+	    write_all(fd, *text, *n) && (!is_file || rename(new, at) == 0))
+		return;
+	error = errno;
+	if (fd >= 0 && is_file)
+		unlink(new);
+	fail_with(EXIT_ERROR, "%s: %s", path, strerror(error));
 }
 
 /*

@@ -48,6 +48,14 @@ const char *proc_path(int pid, const char *file);
  */
 size_t proc_read(int pid, const char *file, char *text, size_t n);
 
+/*
+ * Closes a stream of open_memstream(), which has set *text and *n, and writes
+ * the text to a new file that replaces the one at path, or ends the command and
+ * leaves the old file as it is.  Something else at path, as a pipe, gets the
+ * text itself.
+ */
+void file_replace(const char *path, FILE *stream, char **text, size_t *n);
+
 /* Parses a hexadecimal address, with or without 0x; false: invalid. */
 bool parse_address(const char *text, uint64_t *address);
 /* Parses a number that may end in k, m, g or t. */

@@ -9,17 +9,17 @@
  * Prometheus' text format 0.0.4, in which the type of a counter stands with the
  * name of its samples, and is unknown otherwise.
  */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tools/inspect/base/print.h"
 #include "tools/inspect/commands/commands.h"
 #include "tools/inspect/commands/processes.h"
 #include "umem/stats/metrics.h"
+
+static FILE *out;
 
 static const char *
 suffix_of(const struct metric_family *family)
@@ -32,10 +32,10 @@ print_header(const struct metric_family *family, bool is_plain)
 {
 	const char *suffix = is_plain ? suffix_of(family) : "";
 
-	printf("# TYPE %s%s %s\n", family->name, suffix, family->type);
+	fprintf(out, "# TYPE %s%s %s\n", family->name, suffix, family->type);
 	if (*family->unit != '\0' && !is_plain)
-		printf("# UNIT %s %s\n", family->name, family->unit);
-	printf("# HELP %s%s %s\n", family->name, suffix, family->help);
+		fprintf(out, "# UNIT %s %s\n", family->name, family->unit);
+	fprintf(out, "# HELP %s%s %s\n", family->name, suffix, family->help);
 }
 
 /* figures is the structure of the family; see metrics.h. */
@@ -43,7 +43,7 @@ static void
 print_sample(
     const struct metric_family *family, const char *labels, const void *figures)
 {
-	printf("%s%s%s%s%s %lu\n", family->name, suffix_of(family),
+	fprintf(out, "%s%s%s%s%s %lu\n", family->name, suffix_of(family),
 	    *labels ? "{" : "", labels, *labels ? "}" : "",
 	    metric_value(family, figures));
 }
@@ -188,39 +188,7 @@ print_metrics(const struct processes *all, bool has_labels, bool is_plain)
 					       : "");
 		}
 	if (!is_plain)
-		puts("# EOF");
-}
-
-/* Makes standard output a new file beside the one at path; returns its path. */
-static char *
-begin_file(const char *path)
-{
-	char *new = xprint("%s.XXXXXX", path);
-	struct stat status;
-	mode_t mask = umask(0);
-	int fd;
-
-	umask(mask);
-	if (lstat(path, &status) == 0 && !S_ISREG(status.st_mode))
-		fail_with(
-		    EXIT_ERROR, "%s: is no file that can be replaced", path);
-	fd = mkstemp(new);
-	if (fd < 0 || fchmod(fd, 0666 & ~mask) != 0 ||
-	    dup2(fd, STDOUT_FILENO) < 0)
-		fail_with(EXIT_ERROR, "%s: %s", path, strerror(errno));
-	close(fd);
-	return new;
-}
-
-static void
-end_file(const char *path, char *new)
-{
-	if (fflush(stdout) == 0 && fsync(STDOUT_FILENO) == 0 &&
-	    rename(new, path) == 0)
-		return;
-	print_warning("%s: %s", path, strerror(errno));
-	unlink(new);
-	exit(EXIT_ERROR);
+		fputs("# EOF\n", out);
 }
 
 /* A file is replaced only after all processes have been read. */
@@ -236,7 +204,9 @@ command_metrics(int argc, char **argv)
 	char **names =
 	    options_take(argc, argv, words, array_size(words), 0, INT_MAX);
 	struct processes all = {0};
-	char *new = NULL;
+	struct stat status;
+	char *text;
+	size_t n;
 
 	is_plain = strcmp(format, "prometheus") == 0;
 	if (!is_plain && strcmp(format, "openmetrics") != 0)
@@ -247,15 +217,18 @@ command_metrics(int argc, char **argv)
 		fail_usage(
 		    argv[0], every ? xprint("one argument too many: %s", *names)
 				   : "no argument is given");
+	if (path != NULL && lstat(path, &status) == 0 &&
+	    !S_ISREG(status.st_mode))
+		fail_with(
+		    EXIT_ERROR, "%s: is no file that can be replaced", path);
 	all.of_sites = nsites != 0;
 	if (every)
 		processes_find(&all);
 	while (*names != NULL)
 		processes_add(&all, *names++);
-	if (path != NULL)
-		new = begin_file(path);
+	out = path == NULL ? stdout : xchecked(open_memstream(&text, &n));
 	print_metrics(&all, every || all.n > 1, is_plain);
-	if (new != NULL)
-		end_file(path, new);
+	if (path != NULL)
+		file_replace(path, out, &text, &n);
 	return EXIT_OK;
 }

@@ -150,12 +150,12 @@ look_write(const struct look *look, FILE *file, const char *path)
 void
 look_save(const struct look *look, const char *path)
 {
-	FILE *file = fopen(path, "we");
+	char *text;
+	size_t n;
+	FILE *file = xchecked(open_memstream(&text, &n));
 
-	if (file != NULL)
-		look_write(look, file, path);
-	if (file == NULL || fclose(file) != 0)
-		fail_with(EXIT_ERROR, "%s: %s", path, strerror(errno));
+	look_write(look, file, path);
+	file_replace(path, file, &text, &n);
 }
 
 /* Reads a line behind the first; returns false if it is wrong. */
