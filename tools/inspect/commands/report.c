@@ -281,15 +281,10 @@ static void
 print_nothing(struct model *model, const struct report_options *options)
 {
 	int pid = model->target->pid;
-	const char *what = options->of_leaks ? "leaks" : "allocated blocks";
 
-	if (options->caller != NULL) {
-		printf("no %s from %s found\n", what, options->caller);
-		return;
-	}
-	printf("no %s found\n", what);
-	if (!options->of_leaks || !model->target->live ||
-	    model->target->borrowed)
+	puts(sites_none_text(options->of_leaks, options->caller));
+	if (options->caller != NULL || !options->of_leaks ||
+	    !model->target->live || model->target->borrowed)
 		return;
 	puts("\nIf the process grows, it can still reach these blocks:");
 	if (model->sampling_mean == 0 && !audit_is_on(model) &&
@@ -329,8 +324,7 @@ static void
 print_tables(struct model *model, const struct report_options *options)
 {
 	double all = rows.bytes + indirect.bytes;
-	bool estimated =
-	    sites_are_estimated(&rows) || sites_are_estimated(&indirect);
+	bool estimated = rows.estimated || indirect.estimated;
 
 	if (rows.nrows + indirect.nrows == 0) {
 		print_nothing(model, options);
@@ -348,8 +342,8 @@ print_tables(struct model *model, const struct report_options *options)
 		sites_print_details(&rows, "", options->every);
 		sites_print_details(&indirect, ", indirect", options->every);
 	}
-	sites_print_notes(model, estimated,
-	    sites_have_unknown(&rows) || sites_have_unknown(&indirect));
+	sites_print_notes(
+	    model, estimated, rows.has_unknown || indirect.has_unknown);
 }
 
 static void

@@ -42,21 +42,18 @@
 #define NEED_MIN (8 * MIB)
 
 static bool
-is_special(const struct mapping *m)
-{
-	if (text_begins(m->name, "[v"))
-		return true;
-	return text_begins(m->name, "/dev/") &&
-	       !text_begins(m->name, "/dev/zero") &&
-	       !text_begins(m->name, "/dev/shm/");
-}
-
-static bool
 is_anonymous_file(const struct mapping *m)
 {
 	return text_begins(m->name, "/dev/zero") ||
 	       text_begins(m->name, "/dev/shm/") ||
 	       text_begins(m->name, "/memfd:") || text_begins(m->name, "/SYSV");
+}
+
+static bool
+is_special(const struct mapping *m)
+{
+	return text_begins(m->name, "[v") ||
+	       (text_begins(m->name, "/dev/") && !is_anonymous_file(m));
 }
 
 /* May a program keep pointers in mapping i? */

@@ -283,18 +283,6 @@ put_table(const struct look *look, double all)
 		printf("<p>%zu more</p>\n", n - SITES_ROWS);
 }
 
-/* Returns what a look without rows has found. */
-static const char *
-nothing_text(const struct look *look, const char *verb)
-{
-	if (look->kind == LOOK_GROWTH)
-		return xprint("nothing%s", verb);
-	return xprint("no %s%s%s found",
-	    look->kind == LOOK_LEAKS ? "leaks" : "allocated blocks",
-	    look->caller != NULL ? " from " : "",
-	    look->caller != NULL ? look->caller : "");
-}
-
 void
 flame_write(const struct look *look, const char *title, const char *verb)
 {
@@ -318,8 +306,10 @@ flame_write(const struct look *look, const char *title, const char *verb)
 	printf("</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", style);
 	put_html(title);
 	fputs("</h1>\n<p>", stdout);
-	put_html(look->nrows == 0
-		     ? nothing_text(look, verb)
+	put_html(look->nrows == 0 && look->kind == LOOK_GROWTH
+		     ? xprint("nothing%s", verb)
+		 : look->nrows == 0
+		     ? sites_none_text(look->kind == LOOK_LEAKS, look->caller)
 		     : xprint("%s%s%s", page_bytes(all, estimated), verb,
 			   estimated ? ", estimated from samples" : ""));
 	printf("; %s</p>\n", date);

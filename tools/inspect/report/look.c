@@ -208,14 +208,17 @@ look_read(struct look *look, FILE *file, const char *path)
 	return true;
 }
 
+/* The figures of a call site in a look. */
+struct side {
+	double bytes, blocks, nsamples;
+};
+
 /* A call site in both looks, or in one of them. */
 struct change {
 	const char *name, *callers;
-	double bytes, blocks;               /* after */
-	double bytes_before, blocks_before; /* before */
-	double more_bytes, more_blocks;     /* after than before */
-	double nsamples, nsamples_before;
-	bool estimated, has_exact; /* in one of the looks */
+	struct side before, after;
+	double more_bytes, more_blocks; /* after than before */
+	bool estimated, has_exact;      /* in one of the looks */
 	bool is_stack;
 };
 
@@ -246,22 +249,18 @@ change_add(struct growth *changes, const struct look_row *row, bool is_after)
 	struct change key = {.name = row->name,
 	    .callers = row->callers,
 	    .is_stack = row->of_stack};
+	struct side *side;
 	bool is_new;
 	struct change *c = tree_item(
 	    &changes->tree, &key, sizeof(key), order_first_texts, &is_new);
 
 	if (is_new)
 		ARRAY_ADD(changes->change, changes->n, changes->capacity, c);
-	if (is_after) {
-		c->bytes += row->bytes;
-		c->blocks += row->blocks;
-		c->nsamples += row->nsamples;
-		changes->bytes += row->bytes;
-	} else {
-		c->bytes_before += row->bytes;
-		c->blocks_before += row->blocks;
-		c->nsamples_before += row->nsamples;
-	}
+	side = is_after ? &c->after : &c->before;
+	side->bytes += row->bytes;
+	side->blocks += row->blocks;
+	side->nsamples += row->nsamples;
+	changes->bytes += is_after ? row->bytes : 0;
 	changes->more_bytes += is_after ? row->bytes : -row->bytes;
 	c->estimated |= row->estimated;
 	changes->estimated |= row->estimated;
@@ -272,16 +271,16 @@ change_add(struct growth *changes, const struct look_row *row, bool is_after)
 static void
 find_growth(struct change *c)
 {
-	double more = c->nsamples - c->nsamples_before;
+	double more = c->after.nsamples - c->before.nsamples;
 
-	c->more_bytes = c->bytes - c->bytes_before;
-	c->more_blocks = c->blocks - c->blocks_before;
+	c->more_bytes = c->after.bytes - c->before.bytes;
+	c->more_blocks = c->after.blocks - c->before.blocks;
 	if (!c->estimated || c->has_exact)
 		return;
-	if (c->nsamples > 0) {
-		c->more_bytes = more * c->bytes / c->nsamples;
-		c->more_blocks = more * c->blocks / c->nsamples;
-	} else if (c->nsamples_before == 0) {
+	if (c->after.nsamples > 0) {
+		c->more_bytes = more * c->after.bytes / c->after.nsamples;
+		c->more_blocks = more * c->after.blocks / c->after.nsamples;
+	} else if (c->before.nsamples == 0) {
 		c->more_bytes = fmin(c->more_bytes, 0);
 		c->more_blocks = fmin(c->more_blocks, 0);
 	}
@@ -335,8 +334,8 @@ print_change(const struct change *c, double minutes)
 	    minutes > 0 ? growth_text(c->more_bytes / minutes, c->estimated)
 			: "-",
 	    more_text(c->more_blocks, c->estimated),
-	    bytes_text(c->bytes, c->estimated),
-	    count_text(c->blocks, c->estimated));
+	    bytes_text(c->after.bytes, c->estimated),
+	    count_text(c->after.blocks, c->estimated));
 
 	print_call_site((size_t)used, c->name, c->callers);
 }
@@ -405,13 +404,13 @@ growth_json(const struct growth *g)
 		json_open(NULL, '{');
 		json_text("call_site", c->name);
 		json_bool("estimated", c->estimated);
-		json_rounded("bytes", c->bytes);
-		json_rounded("bytes_before", c->bytes_before);
-		json_rounded("blocks", c->blocks);
-		json_rounded("blocks_before", c->blocks_before);
+		json_rounded("bytes", c->after.bytes);
+		json_rounded("bytes_before", c->before.bytes);
+		json_rounded("blocks", c->after.blocks);
+		json_rounded("blocks_before", c->before.blocks);
 		if (c->estimated) {
-			json_rounded("samples", c->nsamples);
-			json_rounded("samples_before", c->nsamples_before);
+			json_rounded("samples", c->after.nsamples);
+			json_rounded("samples_before", c->before.nsamples);
 		}
 		json_close();
 	}

@@ -507,6 +507,8 @@ sites_finish(struct sites *sites)
 	drop_empty_rows(sites);
 	for (size_t i = 0; i < sites->nrows; i++) {
 		sites->rows[i].rate = rate_of(&sites->rows[i]);
+		sites->estimated |= sites->rows[i].estimated;
+		sites->has_unknown |= sites->rows[i].tallies[0]->depth == 0;
 		sites->blocks += sites->rows[i].blocks;
 		sites->bytes += sites->rows[i].bytes;
 	}

@@ -81,6 +81,8 @@ struct sites {
 	double blocks, bytes; /* of all rows, without held bytes */
 	double all_bytes;     /* with rows that are suppressed or not wanted */
 	double suppressed_blocks, suppressed_bytes; /* in no row */
+	bool estimated;                             /* figures of rows */
+	bool has_unknown;                           /* call sites in rows */
 };
 
 void sites_add(struct sites *sites, const struct site_block *block);
@@ -145,12 +147,11 @@ void sites_print_details(struct sites *sites, const char *suffix, bool every);
 const char *sites_sum_text(
     double bytes, double blocks, bool estimated, const char *verb);
 
+/* Returns "no leaks found", or "no allocated blocks from CALLER found". */
+const char *sites_none_text(bool are_leaks, const char *caller);
+
 /* Prints a note about so many bytes and blocks that patterns have matched. */
 void sites_print_suppressed(double bytes, double blocks, bool estimated);
-
-/* Are figures of the table estimates, or call sites unknown? */
-bool sites_are_estimated(const struct sites *sites);
-bool sites_have_unknown(const struct sites *sites);
 
 /* Explains such tables. */
 void sites_print_notes(struct model *model, bool estimated, bool unknown);

@@ -170,8 +170,8 @@ sites_print(struct sites *sites, double all, bool every)
 		rest += site_total(&sites->rows[i]);
 	if (n < sites->nrows)
 		printf("%9s %4.0f%% in %zu more rows; -e prints all\n",
-		    bytes_text(rest, sites_are_estimated(sites)),
-		    100 * rest / all, sites->nrows - n);
+		    bytes_text(rest, sites->estimated), 100 * rest / all,
+		    sites->nrows - n);
 }
 
 void
@@ -194,22 +194,12 @@ sites_print_suppressed(double bytes, double blocks, bool estimated)
 	    sites_sum_text(bytes, blocks, estimated, " suppressed"), nused, n);
 }
 
-bool
-sites_are_estimated(const struct sites *sites)
+const char *
+sites_none_text(bool are_leaks, const char *caller)
 {
-	for (size_t i = 0; i < sites->nrows; i++)
-		if (sites->rows[i].estimated)
-			return true;
-	return false;
-}
-
-bool
-sites_have_unknown(const struct sites *sites)
-{
-	for (size_t i = 0; i < sites->nrows; i++)
-		if (sites->rows[i].tallies[0]->depth == 0)
-			return true;
-	return false;
+	return xprint("no %s%s%s found",
+	    are_leaks ? "leaks" : "allocated blocks",
+	    caller != NULL ? " from " : "", caller != NULL ? caller : "");
 }
 
 const char *

@@ -510,13 +510,18 @@ pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 typedef bool gap_func(
     struct target *target, uint64_t at, uint64_t bytes, bool sparse);
 
-/* Calls f for each piece of [at, at + bytes) that no region has yet. */
+/*
+ * Calls f for each piece of [at, at + bytes) that no region has yet; a core has
+ * all its regions.
+ */
 static bool
 each_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse,
     gap_func *f)
 {
 	uint64_t end = at + bytes;
 
+	if (!target->live)
+		return target_run(target, at) >= bytes;
 	/* A damaged target may give any address and size. */
 	if (target_mapped(target, at, bytes) < bytes)
 		return false;
@@ -542,16 +547,12 @@ each_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse,
 bool
 target_copy(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 {
-	if (!target->live)
-		return target_run(target, at) >= bytes;
 	return each_gap(target, at, bytes, sparse, copy_gap);
 }
 
 bool
 target_pack(struct target *target, uint64_t at, uint64_t bytes)
 {
-	if (!target->live)
-		return target_run(target, at) >= bytes;
 	return each_gap(target, at, bytes, /* sparse */ true, pack_gap);
 }
 
