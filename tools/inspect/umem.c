@@ -9,6 +9,7 @@
  * follow the purpose in one line, more lines, and an example.  A line "== NAME"
  * begins a group of commands.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -178,15 +179,31 @@ is_target(const char *name)
 	       access(name, F_OK) == 0;
 }
 
+/*
+ * Opens the standard descriptors that are closed, so that no other file gets
+ * their numbers: for the other direction, so that reads and writes still fail,
+ * and not for a program that is started.
+ */
+static void
+open_standard(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null",
+			    O_CLOEXEC |
+				(fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
 int
 main(int argc, char **argv)
 {
 	static char status[] = "status";
 	const struct command *command;
 
+	open_standard();
 	if (argc < 2) {
 		print_help();
-		return EXIT_OURS;
+		return print_end(EXIT_OURS);
 	}
 	command = command_find(argv[1]);
 	if (command == NULL && is_target(argv[1])) {

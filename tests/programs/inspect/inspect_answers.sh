@@ -1,7 +1,7 @@
 #!/bin/bash
 # Answers that must not mislead: about a number that is no process, about
-# sampling where there is none, about a cache that could not allocate, and when
-# the output is lost.
+# sampling where there is none, about a cache that could not allocate, about the
+# records of logs, and when the output is lost or a standard descriptor closed.
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
@@ -22,6 +22,7 @@ main(void)
 	kept[20000] = malloc(8 << 20);
 	if (kept[20000] != NULL)
 		puts("8 MiB are there");
+	free(malloc(50));
 	puts("ready");
 	fflush(stdout);
 	return (int)read(0, &c, 1);
@@ -44,13 +45,50 @@ for words in "users --pprof" "users --html" status "top -n 1 -i 0.1" metrics; do
 		exit 1
 	fi
 done
+for words in options help version ''; do
+	# shellcheck disable=SC2086 # one word or none
+	"$umem" $words >/dev/full 2>err
+	status=$?
+	if [ $status -ne 2 ] || [ "$(wc -l <err)" -ne 1 ] ||
+	    ! grep -q '^umem: standard output: ' err; then
+		echo "umem $words on a full disk: status $status, $(cat err)"
+		exit 1
+	fi
+done
 "$umem" top -n 1 >/dev/full 2>err && { echo "top: a lost screen"; exit 1; }
+# No file of the command gets the number of a descriptor that is closed.
+"$umem" stat "$pid" <&- >said 2>&- || { echo "stat: no input"; exit 1; }
+grep -q '^umem_alloc_112 ' said || { cat said; exit 1; }
+for words in "status $pid" "leaks $pid" "walk $pid allocated" options; do
+	# shellcheck disable=SC2086 # several words
+	"$umem" $words >&- 2>err
+	status=$?
+	if [ $status -ne 2 ] ||
+	    ! grep -qx 'umem: standard output: Bad file descriptor' err; then
+		echo "umem $words without an output: $status, $(cat err)"
+		exit 1
+	fi
+done
+"$umem" metrics -o text "$pid" >&- <&- || exit 1
+grep -q umem_live text || { echo "metrics -o without an output"; exit 1; }
+"$umem" run sh -c '[ ! -e /dev/fd/0 ]' <&- || { echo "run: an input"; exit 1; }
 # The reader ends; the second look must end the command.
 timeout 60 "$umem" top -i 0.1 | head -1 >said
 if [ "${PIPESTATUS[0]}" -eq 124 ]; then
 	echo "umem top goes on without a reader"
 	exit 1
 fi
+for words in "" "$pid"; do
+	# shellcheck disable=SC2086 # one word or none
+	(
+		trap '' PIPE
+		exec timeout 60 "$umem" top -i 0.1 $words
+	) | head -1 >said
+	if [ "${PIPESTATUS[0]}" -eq 124 ]; then
+		echo "umem top $words goes on without a reader, with SIGPIPE ignored"
+		exit 1
+	fi
+done
 finish 0
 
 export UMEM_OPTIONS=hardened
@@ -63,4 +101,20 @@ if grep -q 'sample=' said; then
 	cat said
 	exit 1
 fi
+finish 0
+
+# A record of a log is of the transaction that it says.
+export UMEM_DEBUG=audit UMEM_LOGGING=transaction,fail,slab
+export UMEM_OPTIONS=hard_limit=9m
+start ./some
+unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
+for log in transaction fail slab; do
+	expect 0 ' (allocated|free|failed|slab) ' log -v -l $log "$pid"
+	awk '$2 ~ /^(allocated|free|failed|slab)$/ { state = $2 }
+	    / by thread / { print state ": " $0 }' said |
+	    sed 's/ by thread.*//' | sort -u >verbs.$log
+done
+printf '%s\n' 'allocated:     allocated' 'free:     freed' 'failed:     failed' \
+    'slab:     slab created' >want
+cat verbs.transaction verbs.fail verbs.slab | diff want - || exit 1
 finish 0

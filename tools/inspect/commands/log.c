@@ -79,6 +79,15 @@ newest_first(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
+/* Returns the transaction that led to a state. */
+static const char *
+verb_of(const char *state)
+{
+	return strcmp(state, "free") == 0   ? "freed"
+	       : strcmp(state, "slab") == 0 ? "slab created"
+					    : state;
+}
+
 static void
 print_record(
     struct model *model, const struct selection *s, const struct audit *a)
@@ -86,23 +95,25 @@ print_record(
 	uint64_t now = audit_now(model);
 	double age =
 	    now > a->timestamp ? (double)(now - a->timestamp) / 1e9 : 0;
+	const char *state = record_state(model, s, a);
 	char *where;
 
 	json_open(NULL, '{');
 	audit_json(model, a);
-	json_text("state", record_state(model, s, a));
+	json_text("state", state);
 	json_close();
 	if (json_wanted)
 		return;
 	where =
 	    xprint("%s %s", audit_cache_name(model, a), audit_caller(model, a));
-	print_call_site(
-	    (size_t)printf("%11.6f %-9s %12lx %7lu %7lu ", age,
-		record_state(model, s, a), a->addr, a->size, a->thread),
+	print_call_site((size_t)printf("%11.6f %-9s %12lx %7lu %7lu ", age,
+			    state, a->addr, a->size, a->thread),
 	    where, "");
 	free(where);
-	if (s->stacks)
+	if (s->stacks && s->source->name == NULL)
 		audit_say_transactions(model, a);
+	else if (s->stacks && a->depth != 0)
+		audit_say_transaction(model, verb_of(state), a);
 }
 
 static void

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/inspect/commands/commands.h"
@@ -262,21 +263,34 @@ command_run(int argc, char **argv)
 /*
  * Lists the options of the library.  The library has the list: it writes it to
  * standard error at the start of a process, here of this command itself, which
- * then has nothing else to do.
+ * then has nothing else to do.  The child writes to a pipe, because the library
+ * does not tell whether its list was lost.
  */
 int
 command_options(int argc, char **argv)
 {
 	static char *arguments[] = {"/proc/self/exe", "version", NULL};
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int ends[2], status;
+	FILE *list = NULL;
+	pid_t child = -1;
 
 	(void)argv;
 	if (argc > 1)
 		fail_with(EXIT_OURS, "options takes no argument");
 	set_environment(&the_options, arguments[0]);
 	append_option("help");
-	if (null < 0 || dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ||
-	    dup2(null, STDOUT_FILENO) < 0)
+	if (pipe2(ends, O_CLOEXEC) != 0 ||
+	    (list = fdopen(ends[0], "r")) == NULL || (child = fork()) < 0)
 		fail_with(EXIT_OURS, "options: %s", strerror(errno));
-	exec_program(arguments);
+	if (child == 0) {
+		if (dup2(ends[1], STDERR_FILENO) >= 0 &&
+		    freopen("/dev/null", "w", stdout) != NULL)
+			exec_program(arguments);
+		_exit(EXIT_OURS);
+	}
+	close(ends[1]);
+	for (int c; (c = getc(list)) != EOF;)
+		putchar(c);
+	return waitpid(child, &status, 0) == child ? WEXITSTATUS(status)
+						   : EXIT_OURS;
 }

@@ -1,4 +1,5 @@
 /* top.c - umem top: a live view of the memory of a process, or of all */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -115,6 +116,8 @@ command_top(int argc, char **argv)
 		fail_usage(argv[0], "-n takes at least 1");
 	if (json_wanted)
 		fail_usage(argv[0], "--json: see umem status, stat and ps");
+	/* The end of the reader ends this command. */
+	signal(SIGPIPE, SIG_DFL);
 	if (name == NULL)
 		return top_all(top.interval, count, is_screen);
 	watch_open(&top.watch, name);

@@ -379,8 +379,8 @@ audit_json(struct model *model, const struct audit *audit)
 	audit_json_stack(model, audit);
 }
 
-static void
-say_transaction(
+void
+audit_say_transaction(
     struct model *model, const char *verb, const struct audit *audit)
 {
 	uint64_t time = audit->timestamp, now = audit_now(model);
@@ -409,12 +409,12 @@ audit_say_transactions(struct model *model, const struct audit *audit)
 	 */
 	if (audit->allocated_time == 0) {
 		if (audit->depth != 0)
-			say_transaction(model, "allocated", audit);
+			audit_say_transaction(model, "allocated", audit);
 		return;
 	}
 	allocated = audit_of_allocation(audit);
-	say_transaction(model, "freed", audit);
-	say_transaction(model, "allocated", &allocated);
+	audit_say_transaction(model, "freed", audit);
+	audit_say_transaction(model, "allocated", &allocated);
 }
 
 int

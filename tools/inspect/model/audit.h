@@ -67,6 +67,10 @@ uint64_t audit_now(struct model *model);
  */
 void audit_say_transactions(struct model *model, const struct audit *audit);
 
+/* Prints the transaction of the record alone, as that of this verb. */
+void audit_say_transaction(
+    struct model *model, const char *verb, const struct audit *audit);
+
 const char *audit_cache_name(struct model *model, const struct audit *audit);
 
 /*
