@@ -116,10 +116,11 @@ void cpu_release(struct cpu_owned *owned);
  * Take the magazines of every CPU, as a chain, and leave the headers empty.
  * Skips headers that another thread owns and, if keep is not NULL, headers for
  * which keep() returns true.  Returns false if this process cannot stop other
- * CPUs; then nothing was taken.
+ * CPUs; then nothing was taken.  unused: no thread is in a section, and none
+ * will be, so that this does not matter.
  */
 bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
-    bool (*keep)(struct cpu_cold *), struct magazine **chain);
+    bool (*keep)(struct cpu_cold *), bool unused, struct magazine **chain);
 
 /*
  * Take the magazines of every CPU, as a chain, and leave the headers empty.

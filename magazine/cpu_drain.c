@@ -112,7 +112,7 @@ drain_end(struct cpu_hot *h, struct cpu_cold *c, bool stopped,
 
 bool
 cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
-    bool (*keep)(struct cpu_cold *), struct magazine **chain)
+    bool (*keep)(struct cpu_cold *), bool unused, struct magazine **chain)
 {
 	unsigned nused = load_acquire(&cpu_layer.nused);
 	uint64_t mine[128] = {0};
@@ -122,7 +122,7 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 		return false;
 	if (drain_close(hot, cold, keep, mine, nused) == 0)
 		return true;
-	stopped = stop_sections();
+	stopped = stop_sections() || unused;
 	for (unsigned cpu = 0; cpu < nused; cpu++)
 		if ((mine[cpu / 64] >> (cpu % 64) & 1) != 0)
 			drain_end(hot_of(hot, cpu), cold_of(cold, cpu), stopped,

@@ -158,9 +158,10 @@ deferred_collect(struct deferred *layer, bool all, bool *complete)
 	*complete = true;
 	if (!cpu_is_open(layer->hot, layer->cold))
 		return 0;
-	*complete = all ? cpu_drain_all(
-			      layer->hot, layer->cold, take_none, NULL, &chain)
-			: cpu_drain(layer->hot, layer->cold, is_young, &chain);
+	*complete =
+	    all ? cpu_drain_all(
+		      layer->hot, layer->cold, take_none, NULL, &chain)
+		: cpu_drain(layer->hot, layer->cold, is_young, false, &chain);
 	while (chain != NULL) {
 		struct magazine *mag = chain;
 

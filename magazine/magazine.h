@@ -202,9 +202,11 @@ void magazine_refilled(struct magazine_layer *layer);
 /*
  * Take the magazines of all CPUs and of the depot, as a chain.  Skips headers
  * that another thread owns.  Returns false if this process cannot stop other
- * CPUs; the chain then has only the magazines of the depot.
+ * CPUs; the chain then has only the magazines of the depot.  unused: as in
+ * cpu_drain().
  */
-bool magazine_drain(struct magazine_layer *layer, struct magazine **chain);
+bool magazine_drain(
+    struct magazine_layer *layer, bool unused, struct magazine **chain);
 
 /*
  * Take the magazines of all CPUs and of the depot at one moment, as a chain.

@@ -9,12 +9,13 @@
 #include "magazine/sizes.h"
 
 bool
-magazine_drain(struct magazine_layer *layer, struct magazine **chain)
+magazine_drain(
+    struct magazine_layer *layer, bool unused, struct magazine **chain)
 {
 	bool all;
 
 	*chain = NULL;
-	all = cpu_drain(layer->hot, layer->cold, NULL, chain);
+	all = cpu_drain(layer->hot, layer->cold, NULL, unused, chain);
 	shards_take(layer, depot_take_all, chain);
 	return all;
 }
@@ -122,7 +123,7 @@ magazine_update(struct magazine_layer *layer, struct magazine **chain)
 	bool surplus;
 
 	*chain = NULL;
-	cpu_drain(layer->hot, layer->cold, is_busy, chain);
+	cpu_drain(layer->hot, layer->cold, is_busy, false, chain);
 	surplus = shards_take(layer, depot_take_surplus, chain);
 	if (*chain != NULL && shards_nfull(layer) == 0)
 		magazine_shrink(layer);

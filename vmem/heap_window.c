@@ -14,6 +14,8 @@
  *
  * Locking: none.  All this runs once, at start, in one thread.
  */
+#include <sys/resource.h>
+
 #include "vmem/heap_inner.h"
 #include "vmem/os.h"
 
@@ -139,7 +141,7 @@ address_space_probe(size_t want)
 uintptr_t
 heap_window_choose(void)
 {
-	size_t limit = os_limit_as();
+	size_t limit = os_limit(RLIMIT_AS);
 	size_t bytes = window_bytes(limit);
 	size_t tables = (bytes >> HEAP_UNIT_SHIFT) * HEAP_UNIT_TABLES;
 	uintptr_t shuffle = align_down(os_random() % WINDOW_RANDOM, HEAP_UNIT);

@@ -370,8 +370,12 @@ os_map(size_t bytes)
 bool
 os_unmap(void *at, size_t bytes)
 {
-	return request_count() &&
-	       kernel_call(SYS_munmap, (long)at, (long)bytes, 0, 0) == 0;
+	if (request_count() &&
+	    kernel_call(SYS_munmap, (long)at, (long)bytes, 0, 0) == 0)
+		return true;
+	/* The process has too many mappings: let at least the pages go. */
+	kernel_call(SYS_madvise, (long)at, (long)bytes, MADV_DONTNEED, 0);
+	return false;
 }
 
 /*
@@ -505,8 +509,9 @@ os_move(void *to, void *via, void *from, size_t bytes)
 {
 	unsigned char first;
 
-	/* Locked memory would not be locked any more. */
-	if (!os_may_purge() || !request_count())
+	/* Locked memory, which refuses this, would not be locked any more. */
+	if (!os_may_purge() || !request_count() ||
+	    kernel_call(SYS_madvise, (long)to, (long)bytes, MADV_DONTNEED, 0))
 		return false;
 	long at = syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
 	    MREMAP_MAYMOVE | MREMAP_DONTUNMAP_, (long)via, 0);
@@ -633,17 +638,19 @@ bool
 os_charges_all(void)
 {
 	char mode = '0';
+	bool is_limited;
 	int fd;
 
 	if (!unconfined_begin())
 		return false;
+	is_limited = os_limit(RLIMIT_DATA) != SIZE_MAX;
 	fd = os_open("/proc/sys/vm/overcommit_memory");
 	if (fd >= 0) {
 		os_read(fd, &mode, 1);
 		os_close(fd);
 	}
 	unconfined_end();
-	return mode == '2';
+	return mode == '2' || is_limited;
 }
 
 void
@@ -673,11 +680,11 @@ os_populate(void *at, size_t bytes)
 _Static_assert(RLIM_INFINITY == SIZE_MAX, "no limit is SIZE_MAX bytes");
 
 size_t
-os_limit_as(void)
+os_limit(int resource)
 {
 	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 
-	kernel_call(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit);
+	kernel_call(SYS_prlimit64, 0, resource, 0, (long)&limit);
 	return limit.rlim_cur;
 }
 

@@ -94,7 +94,10 @@ bool os_protect(void *at, size_t bytes);
 /* Map zeroed, committed memory at any address; NULL if refused. */
 void *os_map(size_t bytes);
 
-/* Release address space.  If the kernel refuses, only the range is lost. */
+/*
+ * Release address space.  If the kernel refuses, because the process has too
+ * many mappings, the range is lost, but not its memory.
+ */
 bool os_unmap(void *at, size_t bytes);
 
 /*
@@ -130,7 +133,8 @@ void os_purge_resume(void);
  * Move pages between two committed ranges without a copy.  The source range
  * stays committed and reads as zeros.  The pages are moved by way of the range
  * at via if that is free, otherwise by way of a range that the kernel chooses.
- * Returns false if nothing was moved; the caller then copies.
+ * Returns false if nothing was moved; the caller then copies.  The target loses
+ * its pages in any case.
  */
 bool os_move(void *to, void *via, void *from, size_t bytes);
 
@@ -161,8 +165,8 @@ void os_huge(void *at, size_t bytes, bool wanted);
  */
 void os_populate(void *at, size_t bytes);
 
-/* Soft limit of address space in bytes; SIZE_MAX without a limit. */
-size_t os_limit_as(void);
+/* Soft limit of a resource (RLIMIT_AS, ...); SIZE_MAX without a limit. */
+size_t os_limit(int resource);
 
 /*
  * May the kernel write a core file of this process, as far as RLIMIT_CORE says?
@@ -172,7 +176,8 @@ bool os_dumps_core(void);
 
 /*
  * Does the kernel charge all writable private memory, and refuse more than it
- * has (vm.overcommit_memory=2)?  False in a confined process.
+ * has (vm.overcommit_memory=2) or than RLIMIT_DATA permits?  False in a
+ * confined process.
  */
 bool os_charges_all(void);
 

@@ -53,7 +53,7 @@ restart(unsigned nshards, unsigned ncpus)
 {
 	struct magazine *chain, *next;
 
-	magazine_drain(&layer, &chain);
+	magazine_drain(&layer, false, &chain);
 	for (; chain != NULL; chain = next) {
 		next = chain->next;
 		chain->nrounds = 0;
@@ -213,7 +213,7 @@ take_back_all(void)
 {
 	struct magazine *chain;
 
-	ck_assert(magazine_drain(&layer, &chain));
+	ck_assert(magazine_drain(&layer, false, &chain));
 	flush(chain);
 	ck_assert_uint_eq(magazine_rounds(&layer), 0);
 }

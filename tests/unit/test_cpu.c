@@ -270,7 +270,7 @@ drain_always(void *arg)
 
 		if (refused)
 			os_fail_nth(1, 1000);
-		if (!cpu_drain(hot, cold, NULL, &chain) && chain != NULL)
+		if (!cpu_drain(hot, cold, NULL, false, &chain) && chain != NULL)
 			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 		if (refused)
 			os_fail_nth(0, 0);
@@ -313,7 +313,7 @@ child_looks(void)
 		if (c->owned != 0 || h->top == CPU_CLAIMED)
 			return 1;
 	}
-	if (!cpu_drain(hot, cold, NULL, &chain))
+	if (!cpu_drain(hot, cold, NULL, false, &chain))
 		return 2;
 	for (; chain != NULL; chain = chain->next)
 		if (count_once(chain->round, chain->nrounds, seen) !=
@@ -386,7 +386,7 @@ all_are_there(void)
 	ck_assert_uint_eq(nwrong, 0);
 	ck_assert_uint_ge(ndone, STORM_MIN);
 	ck_assert_uint_eq(nstored + cpu_rounds(hot, cold), NOBJECTS);
-	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	ck_assert(cpu_drain(hot, cold, NULL, false, &chain));
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
 	empty(chain);
 	ck_assert_uint_eq(nwrong, 0);
@@ -463,7 +463,7 @@ START_TEST(a_header_that_is_owned_is_gone_past)
 	ck_assert_int_eq(push(hot, &stamp[9]), RSEQ_MISS);
 	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
-	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	ck_assert(cpu_drain(hot, cold, NULL, false, &chain));
 	ck_assert_ptr_null(chain);
 	own.cold->loaded->round[own.nrounds++] = &stamp[5];
 	cpu_release(&own);
@@ -601,10 +601,10 @@ START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 	for (unsigned i = 0; i < CAPACITY + 3; i++)
 		ck_assert(slow_put(&stamp[i]));
 	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
-	ck_assert(cpu_drain(hot, cold, keep_all, &chain));
+	ck_assert(cpu_drain(hot, cold, keep_all, false, &chain));
 	ck_assert_ptr_null(chain);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
-	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	ck_assert(cpu_drain(hot, cold, NULL, false, &chain));
 	for (struct magazine *m = chain; m != NULL; m = m->next, n++)
 		ck_assert(m->nrounds == 3 || m->nrounds == CAPACITY);
 	ck_assert_uint_eq(n, 2);
@@ -743,7 +743,7 @@ START_TEST(a_drain_that_cannot_stop_the_others_takes_nothing)
 	for (unsigned i = 0; i < CAPACITY + 3; i++)
 		ck_assert(slow_put(&stamp[i]));
 	os_fail_nth(1, 1);
-	ck_assert(!cpu_drain(hot, cold, NULL, &chain));
+	ck_assert(!cpu_drain(hot, cold, NULL, false, &chain));
 	os_fail_nth(0, 0);
 	ck_assert_ptr_null(chain);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
@@ -770,14 +770,14 @@ START_TEST(a_process_with_one_thread_needs_no_membarrier)
 	/* If libc does not tell, the kernel is not asked any more. */
 	if (!os_is_single_threaded())
 		return;
-	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	ck_assert(cpu_drain(hot, cold, NULL, false, &chain));
 	ck_assert_uint_eq(chain->nrounds + chain->next->nrounds, CAPACITY + 3);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
 	/* A process with one thread has no other threads to stop. */
 	second_start();
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert(slow_put(&stamp[i]));
-	ck_assert(!cpu_drain(hot, cold, NULL, &chain));
+	ck_assert(!cpu_drain(hot, cold, NULL, false, &chain));
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 3);
 }
 END_TEST
@@ -950,7 +950,7 @@ START_TEST(a_header_used_again_starts_empty)
 		return;
 	first = hot;
 	ck_assert(slow_put(&stamp[0]));
-	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	ck_assert(cpu_drain(hot, cold, NULL, false, &chain));
 	cpu_header_free(hot);
 	ck_assert(cpu_header_alloc(guard, &hot, &cold));
 	ck_assert_ptr_eq(hot, first);

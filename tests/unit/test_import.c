@@ -737,7 +737,7 @@ START_TEST(a_request_finds_what_another_thread_has_in_hand)
 	source.error = EMFILE;
 	put_many(shared, 4);
 	/* Move all resources to the pool. */
-	cache_drain(shared);
+	cache_drain(shared, false);
 	pthread_create(&thread, NULL, get_meanwhile, NULL);
 	hook_magazine_install = stay_with_batch;
 	held[0] = get(shared);

@@ -897,7 +897,7 @@ START_TEST(a_drain_that_is_refused_has_the_depots_only)
 	mag->round[mag->nrounds++] = &stamp[200];
 	depot_put(&layer.depot, mag);
 	os_fail_nth(1, 1);
-	ck_assert(!magazine_drain(&layer, &chain));
+	ck_assert(!magazine_drain(&layer, false, &chain));
 	os_fail_nth(0, 0);
 	ck_assert_ptr_eq(chain, mag);
 	ck_assert_ptr_null(chain->next);
@@ -997,7 +997,7 @@ meddle(unsigned i)
 		magazine_shrink(&layer);
 		break;
 	case 3:
-		magazine_drain(&layer, &chain);
+		magazine_drain(&layer, false, &chain);
 		break;
 	case 4:
 		take_near();

@@ -288,7 +288,7 @@ START_TEST(no_round_is_lost_or_had_twice_in_a_storm)
 		else if (i % 3 == 1)
 			magazine_shrink(&layer);
 		else
-			magazine_drain(&layer, &chain);
+			magazine_drain(&layer, false, &chain);
 		flush(chain);
 		for (unsigned k = 0; k < layer.nshards; k++)
 			ck_assert(depot_check(magazine_shard(&layer, k)));

@@ -145,7 +145,7 @@ START_TEST(pages_move_and_leave_zeros)
 	if (!os_move(to + 2 * page, via, from, 8 * page)) {
 		/* If the kernel cannot move the pages, nothing has changed. */
 		ck_assert_int_eq(from[0], 3);
-		ck_assert_int_eq(to[2 * page], 4);
+		ck_assert_int_eq(to[2 * page - 1], 4);
 		return;
 	}
 	ck_assert_int_eq(to[2 * page - 1], 4);
@@ -169,7 +169,7 @@ START_TEST(pages_move_and_leave_zeros)
 }
 END_TEST
 
-START_TEST(a_refused_move_leaves_source_and_target)
+START_TEST(a_refused_move_leaves_the_source)
 {
 	size_t page = os_page_size();
 	char *from = os_map(16 * page), *to = os_map(16 * page);
@@ -182,7 +182,45 @@ START_TEST(a_refused_move_leaves_source_and_target)
 	moved = os_move(to, NULL, from, 16 * page);
 	for (size_t i = 0; i < 16 * page; i++)
 		ck_assert(moved ? from[i] == 0 && to[i] == 3
-				: from[i] == 3 && to[i] == 4);
+				: from[i] == 3 && to[i] == 0);
+}
+END_TEST
+
+START_TEST(locked_memory_stays_where_it_is)
+{
+	size_t page = os_page_size();
+	char *from = os_map(16 * page), *to = os_map(16 * page);
+
+	memset(from, 3, 16 * page);
+	/* The call locks what is touched later: 1 is MLOCK_ONFAULT. */
+	if (syscall(SYS_mlock2, to, 16 * page, 1) != 0)
+		return;
+	ck_assert(!os_move(to, NULL, from, 16 * page));
+	ck_assert_int_eq(from[0], 3);
+	ck_assert_int_eq(to[0], 0);
+}
+END_TEST
+
+/* With as many mappings as the kernel permits, it cannot split one. */
+START_TEST(memory_that_cannot_be_unmapped_is_released)
+{
+	enum {
+		NPIECES = 70000
+	};
+	size_t page = os_page_size();
+	char *at = os_map(16 * page), *pieces;
+
+	memset(at, 3, 16 * page);
+	pieces = mmap(NULL, 2 * NPIECES * page, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ck_assert_ptr_ne(pieces, MAP_FAILED);
+	for (size_t i = 0; i < NPIECES; i++)
+		if (mprotect(pieces + 2 * i * page, page, PROT_NONE) != 0)
+			break;
+	if (os_unmap(at + 4 * page, 8 * page))
+		return;
+	ck_assert(resident(at) && resident(at + 12 * page));
+	ck_assert(!resident(at + 4 * page) && !resident(at + 11 * page));
 }
 END_TEST
 
@@ -326,9 +364,9 @@ START_TEST(figures_of_the_machine_are_right)
 	ck_assert_uint_eq(os_thread_id(), (uint32_t)gettid());
 	ck_assert_uint_ge(
 	    os_ram(), (size_t)sysconf(_SC_PHYS_PAGES) * os_page_size() / 2);
-	ck_assert_uint_eq(os_limit_as(), SIZE_MAX);
+	ck_assert_uint_eq(os_limit(RLIMIT_AS), SIZE_MAX);
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
-	ck_assert_uint_eq(os_limit_as(), (size_t)1 << 56);
+	ck_assert_uint_eq(os_limit(RLIMIT_AS), (size_t)1 << 56);
 	ck_assert_uint_eq(os_random(), os_random());
 }
 END_TEST
@@ -607,7 +645,9 @@ os_suite(void)
 	tcase_add_test(tcase, a_place_that_is_taken_is_refused);
 	tcase_add_test(tcase, zeros_read_as_zeros_and_take_no_writing);
 	tcase_add_loop_test(tcase, pages_move_and_leave_zeros, 0, 2);
-	tcase_add_test(tcase, a_refused_move_leaves_source_and_target);
+	tcase_add_test(tcase, a_refused_move_leaves_the_source);
+	tcase_add_test(tcase, locked_memory_stays_where_it_is);
+	tcase_add_test(tcase, memory_that_cannot_be_unmapped_is_released);
 	tcase_add_test(tcase, the_nth_request_fails_and_no_other);
 	tcase_add_test(tcase, errno_is_left_alone);
 	tcase_add_test(tcase, time_goes_on_by_the_clock);

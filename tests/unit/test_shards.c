@@ -399,7 +399,7 @@ START_TEST(every_shard_is_counted_updated_and_emptied)
 		ck_assert_uint_eq(magazine_rounds_estimate(&layer, cpu_now()),
 		    6 * layer.rounds);
 		if (how == 0) {
-			ck_assert(magazine_drain(&layer, &chain));
+			ck_assert(magazine_drain(&layer, false, &chain));
 		} else if (how == 1) {
 			magazine_empty_depot(&layer, &chain);
 		} else {

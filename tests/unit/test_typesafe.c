@@ -1016,7 +1016,7 @@ START_TEST(upkeep_rests_though_empty_slabs_stay)
 	unsigned n = 0;
 
 	use(cache, 3000);
-	cache_drain(cache);
+	cache_drain(cache, false);
 	while (cache_update(cache, /* may_call */ true) && ++n < 100)
 		;
 	ck_assert_uint_lt(n, 100);

@@ -72,7 +72,7 @@ cache_tell_free(struct umem_cache *cache, void *object)
 }
 
 bool
-cache_drain(struct umem_cache *cache)
+cache_drain(struct umem_cache *cache, bool unused)
 {
 	struct magazine *chain;
 	bool all;
@@ -81,7 +81,7 @@ cache_drain(struct umem_cache *cache)
 	if (!cache->has_magazines)
 		return true;
 	cache_close_gate(cache);
-	all = magazine_drain(&cache->mag, &chain);
+	all = magazine_drain(&cache->mag, unused, &chain);
 	cache_flush(cache, chain);
 	cache_open_gate(cache);
 	return all;
@@ -465,7 +465,7 @@ cache_put_bulk(struct umem_cache *cache, void *const *objects, size_t n,
 void
 cache_reap(struct umem_cache *cache)
 {
-	cache_drain(cache);
+	cache_drain(cache, false);
 	cache->backend->reap(cache);
 }
 

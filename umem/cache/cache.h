@@ -317,9 +317,9 @@ void cache_take_back_one(
 
 /*
  * Flushes all magazines to the slabs.  Returns false if some could not be
- * reached.
+ * reached.  unused: no other thread uses the cache any more.
  */
-bool cache_drain(struct umem_cache *cache);
+bool cache_drain(struct umem_cache *cache, bool unused);
 
 /*
  * Flushes all cached objects to the slabs, and releases empty slabs to the

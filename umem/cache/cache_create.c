@@ -457,7 +457,7 @@ cache_destroy(struct umem_cache *cache)
 	bool drained, ended;
 
 	cache_walk_unlink(cache);
-	drained = cache_drain(cache);
+	drained = cache_drain(cache, /* unused */ true);
 	ended = cache->backend->end(cache);
 	if (!ended) {
 		/*

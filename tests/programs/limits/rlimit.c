@@ -9,6 +9,8 @@
  * test run: reuse
  * test args: reuse
  */
+#include <malloc.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "tests/programs/check.h"
@@ -54,6 +56,23 @@ fill_well(size_t size)
 	check(total >= LIMIT / 2);
 }
 
+/* Freed memory does not count as data any more, so others can have it. */
+static void
+check_room(void)
+{
+	struct rlimit limit;
+	void *at;
+
+	check(getrlimit(RLIMIT_DATA, &limit) == 0);
+	if (limit.rlim_cur == RLIM_INFINITY)
+		return;
+	malloc_trim(0);
+	at = mmap(NULL, LIMIT / 2, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(at != MAP_FAILED);
+	munmap(at, LIMIT / 2);
+}
+
 static const size_t sizes[] = {500, 30000, 5 * MIB};
 
 enum {
@@ -68,6 +87,7 @@ limited(size_t first, size_t nsizes)
 			fill_well(sizes[first + i]);
 	if (nsizes > 1)
 		churn(1, 10000, MIB);
+	check_room();
 }
 
 /* Address space in use; it counts against a limit that comes late. */

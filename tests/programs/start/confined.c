@@ -215,6 +215,38 @@ with_copy(void)
 	child_end(pid);
 }
 
+/*
+ * Without membarrier, which a confined process does not use, the magazines of
+ * a cache that ends go back nevertheless.
+ */
+static void
+with_ended_caches(void)
+{
+	static void *object[200];
+	umem_cache_t *cache;
+	long before = 0;
+
+	if (umem_cache_create == NULL)
+		return;
+	thread_end(thread_start(use_in_thread, NULL));
+	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	for (int round = 0; round < 1000; round++) {
+		cache = umem_cache_create(
+		    "ended", 200, 0, NULL, NULL, NULL, NULL, NULL, 0);
+		check(cache != NULL);
+		for (int i = 0; i < 200; i++) {
+			object[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+			memset(object[i], 1, 200);
+		}
+		for (int i = 0; i < 200; i++)
+			umem_cache_free(cache, object[i]);
+		umem_cache_destroy(cache);
+		if (round == 100)
+			before = rss_kib();
+	}
+	check(rss_kib() < before + 4096);
+}
+
 static void
 with_new_threads(void)
 {
@@ -233,8 +265,8 @@ with_new_threads(void)
 int
 main(int argc, char **argv)
 {
-	static void (*const cases[])(void) = {
-	    late, warm, with_threads, with_vfork, with_copy, with_new_threads};
+	static void (*const cases[])(void) = {late, warm, with_threads,
+	    with_vfork, with_copy, with_new_threads, with_ended_caches};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		pid_t pid = fork();
