@@ -21,7 +21,7 @@
  * models: magazine/cpu.c cpu_acquire cpu_release
  * models: magazine/cpu_drain.c drain_close drain_take drain_end cpu_drain
  * models: magazine/cpu_inner.h open_header close_header owned_try owned_end
- * sum: b7a5ac2970b3e71e
+ * sum: e40910a87ccc9eb5
  */
 #define NCPU      2
 #define NTHREAD   3 /* two workers and the drainer */
@@ -269,7 +269,8 @@ last:	STEP(ended[me] = 1);
 
 /*
  * A thread that drains the header of CPU 0.  It runs on a third CPU: the other
- * two preempt one another already.
+ * two preempt one another already.  A drain of an unused cache has nobody beside
+ * it, so it is not here.
  */
 proctype drainer()
 {
