@@ -30,14 +30,15 @@ heap_limit_get(void)
 }
 
 /*
- * Bytes of allocated units, without foreign mappings and without the memory
- * that the units for samples do not have.
+ * Bytes of allocated units, without foreign mappings and without what has no
+ * memory: quarantined blocks, and a part of the units for samples.
  */
 static size_t
 heap_occupied(void)
 {
 	return difference_or_zero(
-	    heap_used(), heap_foreign() + account_samples_absent());
+	    heap_used(), heap_foreign() + account_get(&account.quarantined) +
+			     account_samples_absent());
 }
 
 size_t

@@ -9,6 +9,9 @@
  * test run: sampled
  * test args: sampled
  * test env: UMEM_OPTIONS=hard_limit=64m,sample=64k
+ * test run: hardened
+ * test args: hardened
+ * test env: UMEM_OPTIONS=hard_limit=64m,hardened
  */
 #include "tests/programs/check.h"
 
@@ -41,6 +44,19 @@ fill(size_t size)
 	check(n < MOST && errno == ENOMEM);
 	blocks[n] = NULL;
 	return n * size;
+}
+
+/* Freed blocks that wait for their reuse have no memory, and do not count. */
+static void
+check_quarantine(void)
+{
+	for (int i = 0; i < 2000; i++) {
+		char *p = malloc(MIB);
+
+		check(p != NULL);
+		memset(p, 1, MIB);
+		free(p);
+	}
 }
 
 static void
@@ -301,7 +317,10 @@ check_change(void)
 int
 main(int argc, char **argv)
 {
-	(void)argv;
+	if (argc > 1 && strcmp(argv[1], "hardened") == 0) {
+		check_quarantine();
+		return 0;
+	}
 	is_sampled = argc > 1;
 	/* The array itself is no memory of the heap. */
 	memset(blocks, 1, sizeof(blocks));

@@ -122,8 +122,7 @@ static uint64_t
 absent_bytes(const struct reading *r)
 {
 	return account_of(r, L_ACCOUNT_PURGED) +
-	       account_of(r, L_ACCOUNT_DONATED) +
-	       account_of(r, L_ACCOUNT_QUARANTINED) + r->absent +
+	       account_of(r, L_ACCOUNT_DONATED) + r->absent +
 	       usage_less(account_of(r, L_ACCOUNT_FIREWALL), r->opened);
 }
 
@@ -212,7 +211,8 @@ limits_read(struct reading *r)
 	u->s.nhard_limit = member_of(r, L_HEAP_LIMITS, L_LIMITS_NHARD);
 	u->s.limited_bytes =
 	    usage_less(model_member(r->model, arena, L_ARENA_INUSE),
-		units_of(r, L_NFOREIGN) + samples_absent(r) + nodes_free(r)) +
+		units_of(r, L_NFOREIGN) + samples_absent(r) + nodes_free(r) +
+		    account_of(r, L_ACCOUNT_QUARANTINED)) +
 	    u->s.dirty_bytes;
 }
 
