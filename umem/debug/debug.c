@@ -436,6 +436,8 @@ free_matches(struct bufctl *bufctl, size_t size, unsigned api)
 	info.found = size;
 	info.expected = bufctl->size;
 	return size == SIZE_MAX || size == bufctl->size ||
+	       (size < bufctl->size &&
+		   load_relaxed(&debug.sizes_are_relaxed)) ||
 	       debug_retire(UMERR_BADSIZE, bufctl, info);
 }
 
@@ -686,6 +688,7 @@ debug_resize(unsigned class, void *p, size_t size)
 	    (class == PAGE_MAP_LARGE && !debug_large_open(bufctl, size)))
 		return false;
 	umem_assert(size <= debug_tag_offset(cache, p));
+	debug_check_signal(cache);
 	debug_resize_begin(bufctl);
 	store_relaxed(&bufctl->size, size);
 	if (class == PAGE_MAP_LARGE)

@@ -120,6 +120,12 @@ struct debug {
 	bool noabort;
 	bool checknull;
 	bool hardened;         /* caches to which no choice gives flags */
+	/*
+	 * [a] Some block may be in a larger chunk than its size needs, or have
+	 * a larger size than was asked for.  While that is false, a sized free
+	 * with a size that is too small is wrong.
+	 */
+	bool sizes_are_relaxed;
 	unsigned nframes;      /* frames in a bufctl */
 	size_t contents_bytes; /* bytes of a freed buffer that are logged */
 	size_t verify_max;     /* bytes of pattern that are checked */

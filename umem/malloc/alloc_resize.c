@@ -31,26 +31,19 @@ resize_keeps_in_place(size_t bytes, size_t size)
 	return size <= bytes && (size > bytes / 2 || bytes <= RESIZE_TINY);
 }
 
-/*
- * [a] Some block may be in a larger chunk than resize_keeps_in_place() permits
- * for its size.  While that is false, a sized free with a size that is too
- * small for the block's class is wrong.
- */
-static bool sized_free_is_relaxed;
-
 /* Keeps the block in place for a size that is too small for its chunk. */
 static void *
 resize_keep_too_large(void *p)
 {
-	if (!load_relaxed(&sized_free_is_relaxed))
-		store_relaxed(&sized_free_is_relaxed, true);
+	if (!load_relaxed(&debug.sizes_are_relaxed))
+		store_relaxed(&debug.sizes_are_relaxed, true);
 	return p;
 }
 
 bool
 alloc_size_fits(unsigned class, size_t bytes, size_t size)
 {
-	if ((size <= bytes && load_relaxed(&sized_free_is_relaxed)) ||
+	if ((size <= bytes && load_relaxed(&debug.sizes_are_relaxed)) ||
 	    resize_keeps_in_place(bytes, size))
 		return true;
 	return class == PAGE_MAP_LARGE ? align_up(size, HEAP_UNIT) == bytes

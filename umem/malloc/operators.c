@@ -121,6 +121,9 @@ next_new(const char *name, size_t size, size_t align, bool is_nothrow)
 	void *(*aligned)(size_t, size_t, const void *);
 	void *next = archive_is_static() ? NULL : next_symbol(name);
 
+	/* These forms round the size up to a multiple of the alignment. */
+	if (align != 0)
+		store_relaxed(&debug.sizes_are_relaxed, true);
 	if (next == NULL)
 		return new_without_next(size, align, is_nothrow);
 	*(void **)&plain = next;

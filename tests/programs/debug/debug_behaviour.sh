@@ -13,6 +13,7 @@ cat >main.c <<'END'
 
 static const char *what;
 static jmp_buf away;
+static char *held;
 static int nasked;
 
 static bool
@@ -52,7 +53,10 @@ static void
 allocate(int signal)
 {
 	(void)signal;
-	free(malloc(10));
+	if (is("signal_resize"))
+		held = realloc(held, 99);
+	else
+		free(malloc(10));
 }
 
 static int
@@ -265,7 +269,8 @@ main(int argc, char **argv)
 			free(corrupted());
 		check(is("handler_jumps"));
 		churn(1, 1000, 1000);
-	} else if (is("signal")) {
+	} else if (strncmp(what, "signal", 6) == 0) {
+		held = malloc(100);
 		signal(SIGUSR1, allocate);
 		raise(SIGUSR1);
 	} else if (strncmp(what, "nofail", 6) == 0) {
@@ -396,8 +401,10 @@ says "$redzone"
 run 0 guards handler_jumps
 says "$redzone"
 
-run 134 nosignal signal
-says "umem allocator: allocation in a signal handler"
+for how in signal signal_resize; do
+	run 134 nosignal $how
+	says "umem allocator: allocation in a signal handler"
+done
 says 'main`allocate+0x'
 run 0 default signal
 run 134 nosignal past
