@@ -1236,11 +1236,18 @@ no_release_is_under_way(void)
 START_TEST(a_reader_forks_after_the_release_that_began_meanwhile)
 {
 	umem_cache_t *cache = import_cache_new(release_while_slow);
+	struct domain *domain;
 
 	is_slow = 1;
 	set(&one.is_stalled, 1);
+	umem_defer_attach(cache, &one, grace_of);
+	domain = domain_find(&one);
+	/* As if a thread forked: one cycle has all resources. */
+	__atomic_store_n(&domain->fork_waits, 1, __ATOMIC_SEQ_CST);
 	defer_imports(cache);
-	ck_assert(becomes_positive(&domain_find(&one)->grace_state));
+	__atomic_store_n(&domain->fork_waits, 0, __ATOMIC_SEQ_CST);
+	os_futex_wake(&domain->fork_waits, 1);
+	ck_assert(becomes_positive(&domain->grace_state));
 	at_reading = release_and_wait;
 	ck_assert(is_true_in_child(no_release_is_under_way));
 	ck_assert_ptr_null(at_reading);

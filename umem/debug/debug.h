@@ -119,7 +119,7 @@ struct debug {
 	bool on; /* some choice has flags */
 	bool noabort;
 	bool checknull;
-	bool hardened;         /* caches to which no choice gives flags */
+	bool hardened; /* caches to which no choice gives flags */
 	/*
 	 * [a] Some block may be in a larger chunk than its size needs, or have
 	 * a larger size than was asked for.  While that is false, a sized free
