@@ -26,14 +26,8 @@
 #include "umem/upkeep/update.h"
 #include "vmem/os.h"
 
-/* No header of the C library has them. */
-int mallctl(
-    const char *name, void *out, size_t *outbytes, void *in, size_t inbytes);
-int mallctlnametomib(const char *name, size_t *mib, size_t *nmib);
-int mallctlbymib(const size_t *mib, size_t nmib, void *out, size_t *outbytes,
-    void *in, size_t inbytes);
-void malloc_stats_print(
-    void (*write)(void *arg, const char *text), void *arg, const char *options);
+/* No header of the C library has these functions. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define VERSION    "5.3.0-umem"
 #define ALL_ARENAS 4096 /* MALLCTL_ARENAS_ALL */

@@ -19,17 +19,11 @@
 #include "umem/malloc/alloc.h"
 #include "umem/malloc/replaced.h"
 
+/* No header of the C library has these functions. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
 #define ALLOCX_ALIGN_BITS 63
 #define ALLOCX_ZERO       0x40
-
-/* No header of the C library has them. */
-void *mallocx(size_t size, int flags);
-void *rallocx(void *p, size_t size, int flags);
-size_t xallocx(void *p, size_t size, size_t extra, int flags);
-size_t sallocx(const void *p, int flags);
-void dallocx(void *p, int flags);
-void sdallocx(void *p, size_t size, int flags);
-size_t nallocx(size_t size, int flags);
 
 static size_t
 allocx_align(int flags)
@@ -49,6 +43,13 @@ allocx_usable(const void *p, const char *api)
 	if (is_replaced(malloc_usable_size))
 		return malloc_usable_size((void *)(uintptr_t)p);
 	return p == NULL ? 0 : alloc_usable(p, api);
+}
+
+public size_t
+nallocx(size_t size, int flags)
+{
+	return is_replaced(malloc) ? size
+				   : alloc_round(size, allocx_align(flags));
 }
 
 /*
@@ -192,11 +193,4 @@ sdallocx(void *p, size_t size, int flags)
 		alloc_free_aligned(p, align, size, API_MALLOC, "sdallocx");
 	else if (!alloc_free_sized_fast(p, size))
 		alloc_free_sized(p, size, API_MALLOC, "sdallocx");
-}
-
-public size_t
-nallocx(size_t size, int flags)
-{
-	return is_replaced(malloc) ? size
-				   : alloc_round(size, allocx_align(flags));
 }
