@@ -43,7 +43,6 @@
  *	depot: umem/rcu/grace.c keeps fork() out there.
  */
 #include "magazine/deferred.h"
-#include "vmem/meta.h"
 #include "vmem/panic.h"
 
 bool

@@ -14,7 +14,6 @@
  * is in the static TLS block, which stays mapped until the thread has exited.
  */
 #include <elf.h>
-#include <errno.h>
 
 #include <valgrind/memcheck.h>
 

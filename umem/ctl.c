@@ -10,7 +10,6 @@
 #include "umem/base/ready.h"
 #include "umem/profile/sample.h"
 #include "umem/option_table.h"
-#include "umem/options.h"
 #include "umem/umem.h"
 #include "vmem/string.h"
 

@@ -19,7 +19,6 @@
 #include "umem/option_table.h"
 
 #include "magazine/magazine.h"
-#include "umem/base/size_class.h"
 #include "umem/cache/cache.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/log.h"

@@ -7,7 +7,6 @@
  * therefore in proportion to the number of changes.
  */
 #include "vmem/arena_inner.h"
-#include "vmem/panic.h"
 
 /* Most segments of an arena that a debug build checks after every change. */
 #define CHECK_ALWAYS 64

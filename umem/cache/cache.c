@@ -39,11 +39,8 @@
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/checker.h"
 #include "umem/cache/misuse.h"
-#include "umem/base/size_class.h"
-#include "vmem/heap.h"
 #include "vmem/panic.h"
 #include "vmem/probe.h"
-#include "magazine/target.h"
 
 void
 cache_check_poison(struct umem_cache *cache, const char *function)

@@ -9,7 +9,6 @@
 #include "umem/base/size_class.h"
 #include "umem/slab/slab.h"
 #include "umem/umem.h"
-#include "vmem/arenas.h"
 
 /* Sums over all caches; see cache_walk.h. */
 enum tally {

@@ -8,7 +8,6 @@
  * before its work.
  */
 #include "umem/cache/cache_check.h"
-#include "umem/cache/cache_hooks.h"
 
 #ifdef UMEM_DEBUG
 static bool

@@ -19,7 +19,6 @@
 #include "umem/base/page_map.h"
 #include "umem/base/size_class.h"
 #include "umem/profile/sample.h"
-#include "umem/profile/sample_count.h"
 #include "vmem/panic.h"
 
 /* True in the library that defines the names of malloc. */

@@ -29,7 +29,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "umem/malloc/alloc_inner.h"
 #include "umem/debug/debug.h"
 #include "umem/malloc/bulk.h"
 #include "vmem/meta.h"

@@ -21,7 +21,6 @@
  * thread that holds one of them touches no block of the program.
  */
 #include "umem/debug/debug.h"
-#include "umem/debug/freed.h"
 #include "umem/debug/report.h"
 #include "umem/profile/fault.h"
 #include "umem/profile/sample.h"

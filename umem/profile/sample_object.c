@@ -43,7 +43,6 @@
  *	that is, after the object was freed.
  */
 #include "umem/cache/cache_hooks.h"
-#include "umem/cache/misuse.h"
 #include "umem/base/page_map.h"
 #include "umem/debug/report.h"
 #include "umem/profile/sample_count.h"

@@ -17,7 +17,6 @@
 #include "umem/base/page_map.h"
 #include "vmem/account.h"
 #include "vmem/heap.h"
-#include "vmem/lock.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 #include "vmem/vmem.h"

@@ -125,7 +125,6 @@
 #include "umem/slab/firewall.h"
 #include "vmem/account.h"
 #include "vmem/heap.h"
-#include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
