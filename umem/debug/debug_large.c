@@ -235,8 +235,9 @@ debug_large_bufctl(const void *p)
 
 	umem_assert(tag != NULL);
 	/* A thread may be freeing it now; change_state() tells this one. */
-	if (debug_large_peek(p) != NULL ||
-	    tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_FREE))
+	if ((debug_large_peek(p) != NULL ||
+		tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_FREE)) &&
+	    tag->bufctl->addr == p)
 		return tag->bufctl;
 	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
 	info.expected = BUFTAG_ALLOCATED;

@@ -59,6 +59,19 @@ allocate(int signal)
 		free(malloc(10));
 }
 
+/* The tag of a large block, before its guard page, as that of another one. */
+static void
+copied_tag(void)
+{
+	size_t size = 100000, span = 131072 - (size_t)sysconf(_SC_PAGESIZE);
+	char *p = malloc(size), *q = malloc(size);
+
+	memset(p, 1, size);
+	memcpy(q + span - 64, p + span - 64, 64);
+	free(q);
+	check(p[0] == 1);
+}
+
 static int
 callback(void)
 {
@@ -269,6 +282,8 @@ main(int argc, char **argv)
 			free(corrupted());
 		check(is("handler_jumps"));
 		churn(1, 1000, 1000);
+	} else if (is("copied_tag")) {
+		copied_tag();
 	} else if (strncmp(what, "signal", 6) == 0) {
 		held = malloc(100);
 		signal(SIGUSR1, allocate);
@@ -401,6 +416,8 @@ says "$redzone"
 run 0 guards handler_jumps
 says "$redzone"
 
+run 134 default copied_tag
+says "umem allocator: boundary tag corrupted"
 for how in signal signal_resize; do
 	run 134 nosignal $how
 	says "umem allocator: allocation in a signal handler"
