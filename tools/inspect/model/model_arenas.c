@@ -41,25 +41,14 @@ add_importers(struct model *model, const struct arena *arenas, size_t n,
 	}
 }
 
-/* Sorts each arena after its source and the source's earlier importers. */
-static void
-sort_arenas(struct model *model)
-{
-	struct arena *arenas = model->arenas;
-	size_t n = model->narenas;
-
-	model->arenas = xalloc((n + 1) * sizeof(*arenas));
-	model->narenas = 0;
-	add_importers(model, arenas, n, 0, 0);
-	free(arenas);
-}
-
 void
 model_take_arenas(struct model *model)
 {
 	uint64_t head = layout_value(model->layout, L_ARENA_LIST);
 	uint64_t link = model_list_first(model, head);
 	struct cycle_detector cycles = {0};
+	struct arena *arenas;
+	size_t n;
 
 	while (link != head && cycle_continues(&cycles, link) &&
 	       model->narenas < ARENAS_MAX) {
@@ -67,7 +56,13 @@ model_take_arenas(struct model *model)
 		    model, link - layout_value(model->layout, L_ARENA_LINK));
 		link = model_list_first(model, link);
 	}
-	sort_arenas(model);
+	/* Each arena comes after its source and the source's importers. */
+	arenas = model->arenas;
+	n = model->narenas;
+	model->arenas = xalloc((n + 1) * sizeof(*arenas));
+	model->narenas = 0;
+	add_importers(model, arenas, n, 0, 0);
+	free(arenas);
 }
 
 struct arena *

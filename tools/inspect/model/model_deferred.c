@@ -82,21 +82,10 @@ model_take_domains(struct model *model)
 	}
 }
 
-/* Returns the sample at this address if it waits, or NULL. */
-static const struct sample *
-waiting_sample(const struct model *model, uint64_t at)
-{
-	for (size_t i = 0; i < model->nsamples; i++)
-		if (model->samples[i].waits && model->samples[i].at == at)
-			return &model->samples[i];
-	return NULL;
-}
-
 /* Marks a large block or sample, and returns its bytes. */
 static uint64_t
 block_waits(struct model *model, uint64_t at)
 {
-	const struct sample *sample;
 	struct block block;
 
 	if (model_find(model, at, &block) && block.large != NULL &&
@@ -104,31 +93,10 @@ block_waits(struct model *model, uint64_t at)
 		block.large->waits = true;
 		return block.bytes;
 	}
-	sample = waiting_sample(model, at);
-	return sample != NULL ? sample->size : 0;
-}
-
-/* Returns the import cache of a group, or NULL. */
-static struct cache *
-import_cache(struct model *model, const struct waiting_group *group)
-{
-	struct cache *c = model_cache_at(model, group->cache);
-
-	return c != NULL && c->import != 0 ? c : NULL;
-}
-
-/*
- * The cache will release the resource, so a block to which it points is not
- * leaked.
- */
-static void
-resource_waits(struct model *model, struct cache *c, uint64_t resource)
-{
-	assert(c->import != 0);
-	if (c->nlive > 0)
-		c->nlive--;
-	c->ndeferred++;
-	model_add_resource(model, resource);
+	for (size_t i = 0; i < model->nsamples; i++)
+		if (model->samples[i].waits && model->samples[i].at == at)
+			return model->samples[i].size;
+	return 0;
 }
 
 /* An object of a cache waits: a chunk, or a sample. */
@@ -138,17 +106,11 @@ object_waits(struct model *model, uint64_t at)
 	struct block block;
 	struct cache *c;
 
-	if (!model_find(model, at, &block) || block.between ||
-	    block.start != at)
-		return;
-	if (block.large != NULL)
+	c = model_take_chunk(model, at, &block);
+	if (c != NULL)
+		c->ndeferred++;
+	else if (block.large != NULL && block.start == at && !block.between)
 		block.large->waits = true;
-	if (block.slab == NULL || !bit_get(block.slab->live, block.chunk))
-		return;
-	c = &model->caches[block.slab->cache];
-	bit_clear(block.slab->live, block.chunk);
-	c->nlive--;
-	c->ndeferred++;
 }
 
 /* Counts a round of a group as free; its slab still has it as allocated. */
@@ -162,9 +124,12 @@ round_waits(struct model *model, void *arg, uint64_t object)
 	assert(
 	    group >= model->groups && group < model->groups + model->ngroups);
 	assert(group->domain < model->ndomains);
-	if (group->import != NULL)
-		resource_waits(model, group->import, object);
-	else if (group->cache != 0)
+	if (group->import != NULL) {
+		/* The cache will release what the resource points to. */
+		group->import->nlive -= group->import->nlive > 0;
+		group->import->ndeferred++;
+		model_add_resource(model, object);
+	} else if (group->cache != 0)
 		object_waits(model, object);
 	else if (!group->foreign)
 		bytes = block_waits(model, object);
@@ -203,7 +168,9 @@ model_take_waiting(struct model *model)
 	for (size_t i = 0; i < model->ngroups; i++) {
 		struct waiting_group *group = &model->groups[i];
 
-		group->import = import_cache(model, group);
+		group->import = model_cache_at(model, group->cache);
+		if (group->import != NULL && group->import->import == 0)
+			group->import = NULL;
 		take_group_headers(model, group, true);
 		model_take_list(model, group->pending, round_waits, group);
 		model_take_list(model, group->waiting, round_waits, group);

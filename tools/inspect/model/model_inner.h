@@ -122,6 +122,13 @@ void model_take_headers(struct model *model, struct cache *c, bool count);
 void model_take_header(struct model *model, uint64_t hot, uint64_t cold,
     uint64_t cpu, bool count, model_round_func *f, void *arg);
 
+/*
+ * Counts a chunk as free, although its slab has it as allocated.  Returns its
+ * cache, or NULL if there is no allocated chunk at at; sets *block.
+ */
+struct cache *model_take_chunk(
+    struct model *model, uint64_t at, struct block *block);
+
 /* Adds an idle resource of an import cache, which may be an address. */
 void model_add_resource(struct model *model, uint64_t resource);
 

@@ -49,22 +49,31 @@ model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
 	return nrounds;
 }
 
+struct cache *
+model_take_chunk(struct model *model, uint64_t at, struct block *block)
+{
+	struct cache *of;
+
+	if (!model_find(model, at, block) || block->slab == NULL ||
+	    block->between || block->start != at ||
+	    !bit_get(block->slab->live, block->chunk))
+		return NULL;
+	of = &model->caches[block->slab->cache];
+	bit_clear(block->slab->live, block->chunk);
+	of->nlive--;
+	return of;
+}
+
 /* A round is free, although its slab has it as allocated. */
 static void
 round_is_free(struct model *model, void *arg, uint64_t object)
 {
 	struct block block;
-	struct cache *of;
+	struct cache *of = model_take_chunk(model, object, &block);
 
 	(void)arg;
-	if (!model_find(model, object, &block) || block.slab == NULL ||
-	    block.between || block.start != object ||
-	    !bit_get(block.slab->live, block.chunk))
-		return;
-	of = &model->caches[block.slab->cache];
-	bit_clear(block.slab->live, block.chunk);
-	of->nlive--;
-	of->ncached++;
+	if (of != NULL)
+		of->ncached++;
 }
 
 void

@@ -314,13 +314,6 @@ hold_structures(struct model *model, unsigned parts)
 	hold_without_claims(model, HOLD_STACKS);
 }
 
-static bool
-has_many_threads(const struct target *target)
-{
-	return !target->borrowed &&
-	       live_status(target->pid, "Threads") >= THREADS_MIN;
-}
-
 /*
  * Stops the target or makes a copy of it, so that its memory stays as it is,
  * and copies the library's structures.
@@ -342,7 +335,9 @@ hold_memory(struct model *model, unsigned parts)
 		choose_filter(model);
 		size = roots_measure(model, parts);
 		is_large = size.present >= COPY_MIN && !target->borrowed;
-		if ((is_large || has_many_threads(target)) &&
+		if (!target->borrowed &&
+		    (is_large ||
+			live_status(target->pid, "Threads") >= THREADS_MIN) &&
 		    read_copy(model, parts, &size))
 			return;
 		if (is_large && (parts & MODEL_MOVING) != 0) {

@@ -228,21 +228,15 @@ each_run(
 	return told;
 }
 
-/* Asks for huge pages: fewer page faults while the target is stopped. */
-static void
-advise_huge(char *to, uint64_t bytes)
-{
-	if (bytes >= 4 * MIB)
-		madvise(to, bytes, MADV_HUGEPAGE);
-}
-
 static void
 add_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 {
 	char *to = runs->to + (at - runs->start);
 
 	assert(runs->to != NULL && at >= runs->start);
-	advise_huge(to, bytes);
+	/* Huge pages: fewer page faults while the target is stopped. */
+	if (bytes >= 4 * MIB)
+		madvise(to, bytes, MADV_HUGEPAGE);
 	piece_add(at, bytes, to, NULL);
 }
 
