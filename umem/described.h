@@ -24,12 +24,14 @@
 	C(OPTION_MILLISECONDS)                                                 \
 	C(OPTION_WORD)                                                         \
 	C(OPTION_PATH)                                                         \
+	C(OPTION_LOGGING)                                                      \
 	B(OPTION_BYTES, option, option)                                        \
 	B(OPTION_WORD_BYTES, option_word, option_word)                         \
 	B(OPTION_LIST_BYTES, option_list, option_list)                         \
 	B(OPTION_TARGET_BYTES, option_variable_at, option_variable_at)         \
 	M(OPTION_NAME, option, option, name)                                   \
 	M(OPTION_TYPE, option, option, type)                                   \
+	M(OPTION_VARIABLE, option, option, variable)                           \
 	M(OPTION_TARGET, option, option, target)                               \
 	M(OPTION_LIST, option, option, words)                                  \
 	M(OPTION_LIVE, option, option, is_live)                                \

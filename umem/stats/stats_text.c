@@ -68,7 +68,7 @@ metric_add_cache(const struct stats_cache *cache, void *arg)
 	struct message labels = {.n = 0};
 	char name[UMEM_CACHE_NAMELEN + 1];
 
-	if (cache->nslabs == 0)
+	if (cache->nslabs == 0 && cache->nfailed == 0)
 		return;
 	stats_copy_name(name, cache->name);
 	message_text(&labels, "{cache=\"");

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Answers that must not mislead: about a number that is no process, about
 # sampling where there is none, about a cache that could not allocate, about the
-# records of logs, and when the output is lost or a standard descriptor closed.
+# records of logs, about contradictory options, and when the output is lost or a
+# standard descriptor closed.
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
@@ -10,7 +11,7 @@ cat >some.c <<'END'
 #include <stdlib.h>
 #include <unistd.h>
 
-void *kept[20001];
+void *kept[20002];
 
 int
 main(void)
@@ -23,6 +24,8 @@ main(void)
 	if (kept[20000] != NULL)
 		puts("8 MiB are there");
 	free(malloc(50));
+	kept[20001] = malloc(1);
+	printf("byte %p\n", kept[20001]);
 	puts("ready");
 	fflush(stdout);
 	return (int)read(0, &c, 1);
@@ -36,6 +39,24 @@ expect 2 ': no such process$' status $((pid + 4294967296))
 expect 2 ': no such process$' ctl $((pid + 4294967296)) depot_bytes
 expect 2 ': no such process$' status "0$pid"
 expect 0 '^umem_alloc_8388608 .* 1 +0$' stat "$pid"
+expect 0 '^umem_cache_failures_total\{cache="umem_alloc_8388608"\} 1$' \
+    metrics "$pid"
+# Options of which only one can be meant.
+expect 2 '^umem: users: --folded or --html, not both$' \
+    users --folded --html "$pid"
+expect 2 '^umem: leaks: --folded or --pprof, not both$' \
+    leaks --folded --folded --pprof "$pid"
+expect 2 '^umem: users: --allocated or --peak, not both$' \
+    users --allocated --peak "$pid"
+expect 2 '^umem: users: --json is another form of the output$' \
+    users --json --pprof "$pid"
+expect 2 '^umem: diff: --html or --json, not both$' \
+    diff --json --html -t 1 "$pid"
+expect 2 '^umem: walk: umem_alloc_112 is not allocated, free or leak$' \
+    walk "$pid" umem_alloc_112 umem_alloc_96
+[ ! -s said ] || { cat said; exit 1; }
+echo nothing >patterns
+expect 0 ' by 0 of 1 pattern$' leaks --suppressions=patterns "$pid"
 for words in "users --pprof" "users --html" status "top -n 1 -i 0.1" metrics; do
 	# shellcheck disable=SC2086 # several words
 	"$umem" $words "$pid" >/dev/full 2>err
@@ -89,6 +110,16 @@ for words in "" "$pid"; do
 		exit 1
 	fi
 done
+finish 0
+
+# One of a kind has no plural.
+export UMEM_OPTIONS=sample=1 UMEM_DEBUG=guards:umem_alloc_96
+start ./some
+expect 0 '^1 cache is clean$' verify "$pid"
+finish 0
+unset UMEM_DEBUG
+start ./some
+expect 0 ' sample of 1 byte \(' whatis "$pid" "$(sed -n 's/^byte 0x//p' told)"
 finish 0
 
 export UMEM_OPTIONS=hardened

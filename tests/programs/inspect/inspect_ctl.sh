@@ -80,6 +80,8 @@ says 2 "umem: no option nonsense; see umem options" ctl $pid nonsense
 says 2 "umem: mode cannot change while the program runs" ctl $pid mode=own
 says 2 "umem: depot_bytes: '2g' is not from 0 to 1g" ctl $pid depot_bytes=2g
 says 2 "umem: depot_bytes: 'x' is not a size" ctl $pid depot_bytes=x
+says 2 "umem: hard_limit: '1k' is less than 1m" ctl $pid hard_limit=1k
+says 2 "umem: sample: '16777216t' is too large" ctl $pid sample=16777216t
 says 2 "umem: reap_interval: '0' is not from 1 to 1000000" \
     ctl $pid reap_interval=0
 says 2 "umem: huge_pages: 'on' is not auto or no or always" ctl $pid huge_pages=on

@@ -51,6 +51,13 @@ main(void)
 		if (umem_cache_alloc(twins[i], UMEM_DEFAULT) == NULL)
 			return 1;
 	}
+	/* A cache without memory, which has only failed. */
+	arena = vmem_create("empty", NULL, 0, 4096, NULL, NULL, NULL, 0,
+	    VM_NOSLEEP);
+	if (umem_cache_alloc(umem_cache_create("failing", 100, 0, NULL, NULL,
+				 NULL, NULL, arena, 0),
+		UMEM_DEFAULT) != NULL)
+		return 1;
 	for (int i = 1; i < 2000; i++)
 		if (malloc((size_t)i) == NULL)
 			return 1;
@@ -110,6 +117,7 @@ for text in library outside; do
 done
 grep -q '^umem_cache_live_objects{cache="of _twins_ _",address="0x' outside
 [ "$(grep -c '^umem_cache_live_objects{cache="of _twins_' library)" = 2 ]
+grep -q '^umem_cache_failures_total{cache="failing",address="0x.*"} 1$' library
 
 # value FAMILY FILE
 value() {

@@ -35,6 +35,14 @@ make_long_names(void)
 	for (int i = 0; i < 12345; i++)
 		if (umem_cache_alloc(cache, UMEM_DEFAULT) == NULL)
 			return -1;
+	/* Caches of one name and size, with more objects in each. */
+	for (int i = 0; i < 4; i++) {
+		cache = umem_cache_create("twin", 1000, 0, NULL, NULL, NULL,
+		    NULL, NULL, 0);
+		for (int j = 0; j <= i; j++)
+			if (umem_cache_alloc(cache, UMEM_DEFAULT) == NULL)
+				return -1;
+	}
 	arena = vmem_create("an_arena_with_quite_a_long_name", NULL, 0, 4096,
 	    take, give, source, 0, VM_NOSLEEP);
 	arena = vmem_create("a_lower_one_that_has_it_as_well", NULL, 0, 4096,
@@ -105,6 +113,11 @@ if awk 'length > 80' said | grep .; then
 	echo "status is beyond 80 columns"
 	exit 1
 fi
+
+# Two options have the name contents.
+tr -d '\n ' <said | grep -q \
+    ',contents=100,noabortUMEM_LOGGING=contents=1m,fail=1m,slab=1m,transaction=1mSampling:' ||
+    { cat said; exit 1; }
 
 # On a terminal, all tables; files and pipes have whole names.
 unset COLUMNS
@@ -181,12 +194,28 @@ fi
 "$umem" top -n 1 "$pid" >said
 awk 'length > 80' said | grep . && exit 1
 # Caches of equal memory are in the order of their names.
-grep -E '^umem_[^ ]* +[0-9]+K ' said >rows
+grep -E '^(umem_[^ ]*|twin) +[0-9]+K ' said >rows
 if [ "$(awk '$2 == "64K"' rows | wc -l)" -lt 3 ] ||
-    ! LC_ALL=C sort -c -k 2,2hr -k 1,1 rows; then
+    ! LC_ALL=C sort -s -c -k 2,2hr -k 1,1 rows; then
 	cat said
 	exit 1
 fi
+
+# Those of equal names are in the order of their addresses, on a large screen.
+"$umem" stat --json "$pid" >json
+script -qec "stty rows 200 cols 80; '$umem' top -n 1 $pid" /dev/null </dev/null |
+    sed 's/\r//; s/\x1b\[[A-Z]//g' >said
+python3 - json <<'END2' || { cat said; exit 1; }
+import json, sys
+caches = [c for c in json.load(open(sys.argv[1]))["caches"] if c["name"] == "twin"]
+caches.sort(key=lambda c: int(c["address"], 16))
+shown = [line.split() for line in open("said") if line.startswith("twin ")]
+assert len(shown) == 4 and len({row[1] for row in shown}) == 1, shown
+wanted = [c["in_use"] for c in caches]
+in_use = [float(n[:-1]) * 1024 if n[-1] == "K" else float(n)
+          for n in (row[2] for row in shown)]
+assert [round(n / min(in_use)) for n in in_use] == wanted, wanted
+END2
 
 # Pages and profiles do not go to a terminal.
 for form in html pprof; do

@@ -5,9 +5,8 @@
 
 #include "tools/inspect/base/fields.h"
 
-/* Above any number, and any time, in a saved file: sums fit in 64 bits. */
+/* Above any number in a saved file: sums fit in 64 bits. */
 #define NUMBER_MAX 1e15
-#define TIME_MAX   1e10
 
 /* Bytes of a line; a stack has the longest. */
 #define LINE_BYTES_MAX (1u << 20)
@@ -46,10 +45,4 @@ fields_number(const char *text, double *number)
 	*number = strtod(text, &end);
 	return end != text && *end == '\0' && *number >= 0 &&
 	       *number < NUMBER_MAX;
-}
-
-bool
-fields_time(const char *text, double *seconds)
-{
-	return fields_number(text, seconds) && *seconds < TIME_MAX;
 }

@@ -20,7 +20,4 @@ size_t fields_split(char *line, char **fields, size_t most);
 /* Parses a number of at least 0; returns false if it is none. */
 bool fields_number(const char *text, double *number);
 
-/* Parses a time in seconds, of which the nanoseconds fit in 64 bits. */
-bool fields_time(const char *text, double *seconds);
-
 #endif

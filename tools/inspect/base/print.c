@@ -21,7 +21,7 @@ static unsigned depth;
 static bool first = true;
 
 /* Bytes of the longest text of a figure, with its end. */
-#define FIGURE_BYTES 32
+#define FIGURE_BYTES 48
 
 /* Returns one of several buffers, which are used in turn. */
 static char *
@@ -123,6 +123,26 @@ count_text(double n, bool estimated)
 	text = figure_buffer();
 	snprintf(text, FIGURE_BYTES, "%s%.0f", estimated ? "~" : "",
 	    estimated ? two_digits(floor(n + 0.5)) : n);
+	return text;
+}
+
+const char *
+counted(uint64_t n, const char *noun)
+{
+	const char *end = noun[strlen(noun) - 1] == 's' ? "es" : "s";
+	char *text = figure_buffer();
+
+	snprintf(text, FIGURE_BYTES, "%lu %s%s", n, noun, n == 1 ? "" : end);
+	return text;
+}
+
+const char *
+blocks_text(double n, bool estimated)
+{
+	char *text = figure_buffer();
+
+	snprintf(text, FIGURE_BYTES, "%s block%s", count_text(n, estimated),
+	    n >= 0.5 && n < 1.5 ? "" : "s");
 	return text;
 }
 

@@ -19,6 +19,10 @@ const char *bytes_text(double bytes, bool estimated);
 const char *growth_text(double growth, bool estimated);
 const char *count_text(double n, bool estimated);
 
+/* Returns "1 cache", "3 caches", "3 processes", and the same of an estimate. */
+const char *counted(uint64_t n, const char *noun);
+const char *blocks_text(double n, bool estimated);
+
 /* Columns of text that is not made for a terminal of known size. */
 #define TEXT_WIDTH 80
 

@@ -93,6 +93,13 @@ options_take(int argc, char **argv, const struct option_word *words, size_t n,
 	while ((letter = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (letter == '?')
 			fail_usage(name, NULL);
+		for (size_t i = 0; i < n && word[letter]->choice != NULL; i++)
+			if (words[i].choice == word[letter]->choice &&
+			    words[i].number == *words[i].choice &&
+			    &words[i] != word[letter])
+				fail_usage(name,
+				    xprint("--%s or --%s, not both",
+					words[i].name, word[letter]->name));
 		word_take(name, word[letter]);
 	}
 	argv[0] = name;

@@ -14,8 +14,8 @@ uint64_t address_argument(const char *command, const char *text);
 struct option_word {
 	const char *name;
 	bool *flag;  /* is set, or, ... */
-	int *choice; /* ... for one of several words, ... */
-	int number;  /* ... gets this number */
+	int *choice; /* ... for one of several words, of which only one may */
+	int number;  /* be given, gets this number, which is no word before */
 	const char **text;
 	uint64_t *address;
 	uint64_t *size;   /* parse_size(); ... */

@@ -144,6 +144,8 @@ command_diff(int argc, char **argv)
 	if (seconds == 0 && target[1] == NULL)
 		fail_usage(
 		    argv[0], "AFTER or -t, of a second or more, is missing");
+	if (html && json_wanted)
+		fail_usage(argv[0], "--html or --json, not both");
 	if (html)
 		page_check(argv[0], "--html");
 	looks[0] = read_saved(target[0], html);

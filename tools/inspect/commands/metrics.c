@@ -88,7 +88,7 @@ print_caches(const struct process *p, const struct metric_family *family,
 		    .ncached = c->ncpu + c->ndepot,
 		    .nfailures = c->nfailed};
 
-		if (c->nslabs != 0 && !c->is_ended)
+		if ((c->nslabs != 0 || c->nfailed != 0) && !c->is_ended)
 			print_sample(family, cache_labels(labels, c), &figures);
 	}
 }

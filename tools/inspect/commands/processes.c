@@ -118,8 +118,8 @@ processes_find(struct processes *all)
 	closedir(dir);
 	ARRAY_SORT(all->list, all->n, order_by_rss);
 	if (nforbidden != 0)
-		print_warning(
-		    "no permission to look at %zu other processes", nforbidden);
+		print_warning("no permission to look at %s",
+		    counted(nforbidden, "other process"));
 }
 
 /* Reads how much a process has allocated since it was read. */
@@ -219,7 +219,7 @@ processes_print(struct processes *all, size_t rows)
 	}
 	json_close();
 	json_close();
-	print_row("all", &sum, "", "", xprint("%zu processes", all->n), "");
+	print_row("all", &sum, "", "", counted(all->n, "process"), "");
 }
 
 int

@@ -472,6 +472,8 @@ check_form(const char *command, const struct report_options *options)
 {
 	int form = options->form;
 
+	if (json_wanted && form != FORM_TABLES)
+		fail_usage(command, "--json is another form of the output");
 	if (options->sum != NULL && (form == FORM_PPROF || options->save))
 		fail_usage(command, "no --pprof or --save of such sums");
 	if (form == FORM_HTML || form == FORM_PPROF)

@@ -87,13 +87,6 @@ spare_bytes(const struct cache *c)
 	return c->import != 0 ? 0 : (c->nslabs - need) * c->slab_bytes;
 }
 
-static const char *
-limit_text(const struct cache *c)
-{
-	return !c->counts || c->limit == UINT64_MAX ? "-"
-						    : xprint("%lu", c->limit);
-}
-
 /* Does the cache have a limit or a reserve? */
 static bool
 has_limits(const struct cache *c)
@@ -118,9 +111,12 @@ print_cache_limits(const struct model *model)
 			    "WAITS", "FAILED", "RESERVE", "READY", "USED");
 		any = true;
 		printf("%-20s %8s %7lu %7lu %6lu %6lu %7lu %6lu %5lu\n",
-		    print_name(c->name, 20), limit_text(c), c->nheld,
-		    c->nwaiting, c->nwaits, c->nrefused, c->reserve, c->nready,
-		    c->nreserved);
+		    print_name(c->name, 20),
+		    !c->counts || c->limit == UINT64_MAX
+			? "-"
+			: xprint("%lu", c->limit),
+		    c->nheld, c->nwaiting, c->nwaits, c->nrefused, c->reserve,
+		    c->nready, c->nreserved);
 	}
 }
 

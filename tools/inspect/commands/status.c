@@ -139,10 +139,10 @@ print_domains(struct model *model)
 		const struct domain *d = &model->domains[i];
 
 		print_setting("RCU:",
-		    xprint("%s: %lu objects (%s) wait, %lu grace periods, %lu "
-			   "released%s",
-			model_flavour(model, d), d->nwaiting,
-			size_text(d->bytes), d->ngraces, d->nreleased,
+		    xprint("%s: %s (%s) wait%s, %s, %lu released%s",
+			model_flavour(model, d), counted(d->nwaiting, "object"),
+			size_text(d->bytes), d->nwaiting == 1 ? "s" : "",
+			counted(d->ngraces, "grace period"), d->nreleased,
 			d->broken     ? ", no grace period can end"
 			: d->in_grace ? ", in a grace period"
 				      : ""));
@@ -174,9 +174,8 @@ print_limits(const struct model *model)
 
 	if (n != 0)
 		print_setting("Cache limits:",
-		    xprint("%zu caches, %zu of them at the limit; see umem "
-			   "stat",
-			n, nreached));
+		    xprint("%s, %zu at the limit; see umem stat",
+			counted(n, "cache"), nreached));
 }
 
 /* Prints a limit of the heap's memory, and how close the heap is to it. */
@@ -185,10 +184,10 @@ print_memory_limit(
     const char *what, uint64_t used, uint64_t limit, uint64_t nreached)
 {
 	if (limit != 0)
-		print_setting(
-		    what, xprint("%s, %.0f%% used, reached %lu times",
-			      size_text(limit),
-			      100.0 * (double)used / (double)limit, nreached));
+		print_setting(what,
+		    xprint("%s, %.0f%% used, reached %s", size_text(limit),
+			100.0 * (double)used / (double)limit,
+			counted(nreached, "time")));
 }
 
 static void
@@ -245,10 +244,12 @@ print_sampling(struct model *model, const struct usage *usage)
 		mean == 0 ? "off" : xprint("one in %s bytes", size_text(mean)),
 		mean == 0 && usage->nsamples == 0
 		    ? ""
-		    : xprint("; %lu samples are in use", usage->nsamples),
+		    : xprint("; %s %s in use",
+			  counted(usage->nsamples, "sample"),
+			  usage->nsamples == 1 ? "is" : "are"),
 		model->nhalved == 0
 		    ? ""
-		    : xprint("; doubled %lu times", model->nhalved)));
+		    : xprint("; doubled %s", counted(model->nhalved, "time"))));
 }
 
 static void
@@ -258,9 +259,9 @@ print_process(struct model *model)
 	const char *name = target->live ? program_name(target) : NULL;
 
 	print_setting(target->live ? "Process:" : "Core:",
-	    xprint("%s%s%s%s, %zu thread%s", name != NULL ? name : "",
+	    xprint("%s%s%s%s, %s", name != NULL ? name : "",
 		name != NULL ? " (" : "", target->name, name != NULL ? ")" : "",
-		target->nthreads, target->nthreads == 1 ? "" : "s"));
+		counted(target->nthreads, "thread")));
 	print_setting(
 	    "Library:", xprint("%s %s, %s", base_name(model->layout->object),
 			    model->layout->version, mode_of(model)));
@@ -282,8 +283,8 @@ print_settings(struct model *model, const struct target_options *options,
 	print_limits(model);
 	if (usage->s.nwrong_sizes != 0)
 		print_setting("Wrong sizes:",
-		    xprint("%lu sized frees; UMEM_DEBUG reports them",
-			usage->s.nwrong_sizes));
+		    xprint("%s; UMEM_DEBUG reports them",
+			counted(usage->s.nwrong_sizes, "sized free")));
 	print_domains(model);
 	if (usage->has_pages)
 		print_setting("Not ours:", not_ours_text(model->target, usage));

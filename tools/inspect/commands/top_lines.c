@@ -31,6 +31,7 @@ static const struct column {
 /* A row of the table of caches. */
 struct row {
 	const char *name;
+	uint64_t at; /* of a cache */
 	double memory, in_use, cached;
 	bool has_growth; /* the next is known */
 	double growth;
@@ -104,9 +105,9 @@ add_title(const struct top *top)
 	struct tm tm;
 
 	strftime(clock, sizeof(clock), "%T", localtime_r(&now, &tm));
-	line_add("umem top  %d %s  %zu thread%s  %s  every %g s  by %s",
-	    top->watch.target->pid, top->watch.program, top->watch.nthreads,
-	    top->watch.nthreads == 1 ? "" : "s", clock, top->interval,
+	line_add("umem top  %d %s  %s  %s  every %g s  by %s",
+	    top->watch.target->pid, top->watch.program,
+	    counted(top->watch.nthreads, "thread"), clock, top->interval,
 	    orders[top->order].name);
 }
 
@@ -155,6 +156,7 @@ row_of(const struct top *top, const struct usage_cache *c)
 	const struct usage_cache *before =
 	    top->has_before ? cache_find(&top->before, c) : &at_start;
 	struct row row = {.name = c->name,
+	    .at = c->at,
 	    .memory = (double)c->memory,
 	    .in_use = (double)(c->nlive * c->chunk),
 	    .cached =
@@ -210,8 +212,13 @@ order_caches(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
+	int by_name = strcmp(x->name, y->name);
+
+	/* Two caches may have one name. */
+	if (by_name == 0)
+		by_name = order_numbers(x->at, y->at);
 	return order_rows(sort_value(x), sort_value(y),
-	    order_rows(x->memory, y->memory, strcmp(x->name, y->name)));
+	    order_rows(x->memory, y->memory, by_name));
 }
 
 static struct row *

@@ -361,8 +361,8 @@ verify_one(struct model *model, const char *name)
 static void
 say_cache(struct model *model, const struct cache *c, uint64_t n)
 {
-	printf("%-25s %-16lx %lu corrupt buffer%s\n", c->name, c->at, n,
-	    n == 1 ? "" : "s");
+	printf(
+	    "%-25s %-16lx %s\n", c->name, c->at, counted(n, "corrupt buffer"));
 	verify_cache(model, c, TOLD_MAX);
 	if (n > TOLD_MAX)
 		printf("  %lu more; \"umem verify %s %s\" prints all\n",
@@ -396,8 +396,9 @@ verify_report(struct model *model, bool tell_clean)
 		puts("nothing can be verified: no cache has redzones, as "
 		     "\"umem run --debug\" adds them");
 	else
-		printf("%lu%s caches are clean\n", nclean,
-		    all != 0 ? " other" : "");
+		printf("%s %s clean\n",
+		    counted(nclean, all != 0 ? "other cache" : "cache"),
+		    nclean == 1 ? "is" : "are");
 	return all;
 }
 

@@ -63,13 +63,18 @@ command_walk(int argc, char **argv)
 	const char *what = arguments[1];
 	bool leaks = strcmp(what, "leak") == 0,
 	     live = strcmp(what, "free") != 0;
-	struct model *model =
-	    snapshot_open(arguments[0], leaks ? MODEL_POINTERS : 0);
+	const char *name = arguments[2];
+	struct model *model;
 
-	if (live && !leaks && strcmp(what, "allocated") != 0)
-		only = find_cache(model, what);
-	else if (arguments[2] != NULL)
-		only = find_cache(model, arguments[2]);
+	if (live && !leaks && strcmp(what, "allocated") != 0) {
+		if (name != NULL)
+			fail_usage(argv[0],
+			    xprint("%s is not allocated, free or leak", what));
+		name = what;
+	}
+	model = snapshot_open(arguments[0], leaks ? MODEL_POINTERS : 0);
+	if (name != NULL)
+		only = find_cache(model, name);
 	json_open(NULL, '[');
 	if (leaks) {
 		leaks_mark(model);

@@ -72,13 +72,13 @@ whatis_say_sample(struct model *model, uint64_t at, bool stack)
 	json_number("size", s->size);
 	if (cache != NULL)
 		json_text("cache", cache);
-	plain_print(
-	    "%lx is %lx%c0x%lx, %s %s sample of %lu bytes (%lx)%s%s%s%s\n", at,
+	plain_print("%lx is %lx%c0x%lx, %s %s sample of %s (%lx)%s%s%s%s\n", at,
 	    s->at, at >= s->at ? '+' : '-',
 	    at >= s->at ? at - s->at : s->at - at, where_text(s, at),
-	    s->live ? "an allocated" : "a freed", s->size, s->record,
-	    cache == NULL ? "" : ", of cache ", cache == NULL ? "" : cache,
-	    s->guarded ? ", between guards" : "", state_text(model, s));
+	    s->live ? "an allocated" : "a freed", counted(s->size, "byte"),
+	    s->record, cache == NULL ? "" : ", of cache ",
+	    cache == NULL ? "" : cache, s->guarded ? ", between guards" : "",
+	    state_text(model, s));
 	if (stack || json_wanted)
 		audit_say_transactions(model, &audit);
 	json_close();

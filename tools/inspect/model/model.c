@@ -516,6 +516,7 @@ model_analyse(struct model *model)
 	model->charge_most = 0;
 	assert(model->nsourced <= model->nslabs);
 	if (model->ndamaged != 0)
-		print_warning("%s: %zu caches there are damaged, and left out",
-		    model->target->name, model->ndamaged);
+		print_warning("%s: %zu damaged cache%s left out",
+		    model->target->name, model->ndamaged,
+		    model->ndamaged == 1 ? " is" : "s are");
 }

@@ -79,6 +79,8 @@ read_option(struct target_options *options, const char *record)
 	    .type = (unsigned)option_get(options, record, L_OPTION_TYPE),
 	    .live = option_get(options, record, L_OPTION_LIVE) != 0,
 	    .clamped = option_get(options, record, L_OPTION_CLAMPED) != 0,
+	    .is_log = option_get(options, record, L_OPTION_VARIABLE) ==
+		      layout_value(l, L_OPTION_LOGGING),
 	    .shares = option_get(options, record, L_OPTION_SHARE) != 0,
 	    .initial = option_get(options, record, L_OPTION_INITIAL),
 	    .meaning = text_of(options, record, L_OPTION_INITIAL_TEXT),
@@ -174,16 +176,6 @@ exact_size(uint64_t bytes)
 			 : xprint("%lu%c", bytes, units[unit - 1]);
 }
 
-static const char *
-read_path(
-    const struct target_options *options, const struct target_option *option)
-{
-	const char *text =
-	    target_fetch(options->target, option->at, option->bytes);
-
-	return text == NULL ? "" : plain_text(text, option->bytes);
-}
-
 const char *
 options_text(const struct target_options *options,
     const struct target_option *option, uint64_t value)
@@ -193,9 +185,10 @@ options_text(const struct target_options *options,
 
 	if (is_type(options, option, L_OPTION_FLAG))
 		return value != option->initial ? "yes" : "no";
-	if (is_type(options, option, L_OPTION_PATH))
-		return value == 0 ? option->meaning
-				  : read_path(options, option);
+	if (is_type(options, option, L_OPTION_PATH) && value != 0) {
+		name = target_fetch(options->target, option->at, option->bytes);
+		return name == NULL ? "" : plain_text(name, option->bytes);
+	}
 	if (value == option->initial && *option->meaning != '\0')
 		return option->meaning;
 	if (is_type(options, option, L_OPTION_SIZE))
@@ -213,16 +206,23 @@ parse_number(const struct target_options *options,
     const struct target_option *option, const char *text, uint64_t *value)
 {
 	bool is_size = is_type(options, option, L_OPTION_SIZE);
-	bool is_share =
-	    option->shares && number_parse_share(text,
-				  memory_limit_of(options->target->pid), value);
+	enum number_result result = NUMBER_OK;
 
-	if (!is_share && number_parse(text, is_size, value) != NUMBER_OK)
+	if (!option->shares ||
+	    !number_parse_share(
+		text, memory_limit_of(options->target->pid), value))
+		result = number_parse(text, is_size, value);
+	if (result == NUMBER_OVERFLOWED)
+		return "too large";
+	if (result != NUMBER_OK)
 		return option->shares ? "neither a size nor a share"
 		       : is_size      ? "not a size"
 				      : "not a number";
 	if (*value > option->maximum && option->clamped)
 		*value = option->maximum;
+	/* Some options have no limit above. */
+	if (*value < option->minimum && option->maximum == UINT64_MAX)
+		return xprint("less than %s", exact_size(option->minimum));
 	if (*value < option->minimum || *value > option->maximum)
 		return xprint("not from %s to %s",
 		    is_size ? exact_size(option->minimum)
@@ -275,21 +275,25 @@ is_changed(
 const char *
 options_changed(const struct target_options *options)
 {
-	const char *text = "";
+	const char *text = "", *separator = "";
+	bool is_log = false;
 
 	if (options->n == 0)
 		return "unknown";
 	for (size_t i = 0; i < options->n; i++) {
 		const struct target_option *option = &options->option[i];
-		const char *comma = *text == '\0' ? "" : ",";
 
 		if (!is_changed(options, option))
 			continue;
-		if (is_type(options, option, L_OPTION_FLAG))
-			text = xprint("%s%s%s", text, comma, option->name);
-		else
-			text = xprint("%s%s%s=%s", text, comma, option->name,
+		if (option->is_log && !is_log)
+			separator =
+			    *text == '\0' ? "UMEM_LOGGING=" : " UMEM_LOGGING=";
+		is_log = option->is_log;
+		text = xprint("%s%s%s", text, separator, option->name);
+		if (!is_type(options, option, L_OPTION_FLAG))
+			text = xprint("%s=%s", text,
 			    options_text(options, option, option->value));
+		separator = ",";
 	}
 	return *text == '\0' ? "none" : text;
 }

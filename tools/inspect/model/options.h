@@ -9,6 +9,7 @@ struct target_option {
 	unsigned type;       /* the target's OPTION_FLAG and so on */
 	bool live;           /* may change while the program runs */
 	bool clamped;        /* a value above the maximum is the maximum */
+	bool is_log;         /* a word of UMEM_LOGGING */
 	bool shares;         /* takes a share of the cgroup's limit */
 	uint64_t at, bytes;  /* of the variable */
 	uint64_t value;      /* the variable, as it is stored */
@@ -50,8 +51,8 @@ const char *options_parse(const struct target_options *options,
     const struct target_option *option, const char *text, uint64_t *value);
 
 /*
- * Returns the words that differ from their defaults, "none", or "unknown" if
- * the target lacks the table.
+ * Returns the words that differ from their defaults, those of UMEM_LOGGING
+ * behind its name, "none", or "unknown" if the target lacks the table.
  */
 const char *options_changed(const struct target_options *options);
 

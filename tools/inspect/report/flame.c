@@ -226,11 +226,9 @@ put_box(const struct box *box, double all, bool estimated)
 	    colour_of(box->name), all > 0 ? 100 * box->left / all : 0,
 	    all > 0 ? 100 * box->bytes / all : 100, ROW_PIXELS * box->row);
 	put_html(box->name);
-	printf(": %s (%.1f%%) in %s block%s\">",
-	    page_bytes(box->bytes, estimated),
+	printf(": %s (%.1f%%) in %s\">", page_bytes(box->bytes, estimated),
 	    all > 0 ? 100 * box->bytes / all : 100,
-	    count_text(box->blocks, estimated),
-	    box->blocks >= 0.5 && box->blocks < 1.5 ? "" : "s");
+	    blocks_text(box->blocks, estimated));
 	put_html(box->name);
 	puts("</div>");
 }

@@ -34,6 +34,9 @@
 #include "tools/inspect/report/look.h"
 #include "tools/inspect/symbols/symbols.h"
 
+/* Seconds of which the nanoseconds fit in 64 bits. */
+#define TIME_MAX 1e10
+
 /* Fields of a line with a site. */
 #define FIELDS 6
 
@@ -168,7 +171,8 @@ parse_line(struct look *look, char *line, bool *ended)
 	double count;
 
 	if (n == 2 && strcmp(field[0], "time") == 0)
-		return fields_time(field[1], &look->time);
+		return fields_number(field[1], &look->time) &&
+		       look->time < TIME_MAX;
 	if (n == 2 && strcmp(field[0], "end") == 0) {
 		*ended = true;
 		return fields_number(field[1], &count) &&
@@ -384,13 +388,13 @@ growth_print(const struct growth *g, bool every)
 		    (every || n++ < SITES_ROWS))
 			print_change(g->change[i], g->minutes);
 	if (n > SITES_ROWS)
-		printf("%zu more rows; -e prints all\n", n - SITES_ROWS);
+		printf(
+		    "%s; -e prints all\n", counted(n - SITES_ROWS, "more row"));
 	if (fabs(rest) >= 0.5)
 		printf("%s: the samples do not tell by which call sites\n",
 		    growth_text(rest, /* estimated */ true));
 	if (!every && g->nsame != 0)
-		printf("%zu call site%s without a change\n", g->nsame,
-		    g->nsame == 1 ? "" : "s");
+		printf("%s without a change\n", counted(g->nsame, "call site"));
 	return g->estimated;
 }
 

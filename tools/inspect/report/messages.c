@@ -50,7 +50,7 @@ messages_print(struct model *model, size_t lines_max)
 	for (size_t i = first; i < lines.n; i++)
 		puts(lines.line[i]);
 	if (first != 0)
-		printf("%zu earlier lines; --json has them\n", first);
+		printf("%s; --json has them\n", counted(first, "earlier line"));
 }
 
 void

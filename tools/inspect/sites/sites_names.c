@@ -320,7 +320,7 @@ site_callers(struct sites *sites, const struct site *site, unsigned most)
 		return "";
 	text = callers_text(sites->model, t, most);
 	if (nstacks > 1)
-		text = xprint("%s; %zu more stack%s", text, nstacks - 1,
-		    nstacks == 2 ? "" : "s");
+		text =
+		    xprint("%s; %s", text, counted(nstacks - 1, "more stack"));
 	return text;
 }

@@ -70,10 +70,9 @@ print_stacks(struct sites *sites, const struct site *site)
 		bool estimated = fabs(t->blocks - (double)t->nseen) >= 0.5;
 		struct audit audit = {.depth = t->depth, .stack = t->stack};
 
-		printf("  %s in %s block%s%s%s\n",
+		printf("  %s in %s%s%s\n",
 		    bytes_text(site_tally_total(t), estimated),
-		    count_text(t->blocks, estimated),
-		    t->blocks < 1.5 ? "" : "s",
+		    blocks_text(t->blocks, estimated),
 		    t->example != 0 ? xprint(", one at %lx", t->example) : "",
 		    t->depth == 0 ? ":" : ", allocated by:");
 		if (t->depth != 0)
@@ -82,7 +81,8 @@ print_stacks(struct sites *sites, const struct site *site)
 			print_addresses(t);
 	}
 	if (site->ntallies > STACKS_MAX)
-		printf("  %zu more stacks\n", site->ntallies - STACKS_MAX);
+		printf("  %s\n",
+		    counted(site->ntallies - STACKS_MAX, "more stack"));
 }
 
 /* Has the table this column, if there is space? */
@@ -190,8 +190,9 @@ sites_print_suppressed(double bytes, double blocks, bool estimated)
 {
 	size_t nused, n = suppress_count(&nused);
 
-	printf("\n%s by %zu of %zu patterns\n",
-	    sites_sum_text(bytes, blocks, estimated, " suppressed"), nused, n);
+	printf("\n%s by %zu of %s\n",
+	    sites_sum_text(bytes, blocks, estimated, " suppressed"), nused,
+	    counted(n, "pattern"));
 }
 
 const char *
@@ -205,9 +206,8 @@ sites_none_text(bool are_leaks, const char *caller)
 const char *
 sites_sum_text(double bytes, double blocks, bool estimated, const char *verb)
 {
-	return xprint("%s%s in %s block%s", bytes_text(bytes, estimated), verb,
-	    count_text(blocks, estimated),
-	    blocks >= 0.5 && blocks < 1.5 ? "" : "s");
+	return xprint("%s%s in %s", bytes_text(bytes, estimated), verb,
+	    blocks_text(blocks, estimated));
 }
 
 void
@@ -225,9 +225,9 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 		    size_text(model->sampling_mean),
 		    model->nhalved == 0
 			? "a smaller interval misses less"
-			: xprint("the interval was doubled %lu times,\nbecause "
+			: xprint("the interval was doubled %s,\nbecause "
 				 "of %lu samples",
-			      model->nhalved,
+			      counted(model->nhalved, "time"),
 			      layout_value(model->layout, L_SAMPLES_MAX)));
 	else if (model->target->live && !model->target->borrowed &&
 		 model_can_sample(model))
