@@ -2,7 +2,8 @@
 # The accounting of umem status agrees with the kernel's on real programs: the
 # memory of the library, by its own counts, is within 5 % and 1 MiB of the
 # resident set of its mappings in /proc/PID/smaps, and the resident set of the
-# process is that of all mappings.
+# process is that of all mappings.  Pages that the program only read, which are
+# all the kernel's page of zeros, are not in it.
 # test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
@@ -128,3 +129,37 @@ if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
 	wait $pid
 fi
 [ $nchecked -gt 0 ] || exit 77
+
+# A kernel before 6.7 does not tell which pages are the page of zeros.
+IFS=. read -r major minor _ <<<"$(uname -r)"
+[ $((major * 100 + ${minor%%[!0-9]*})) -ge 607 ] || exit 0
+cat >reads.c <<'END2'
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int
+main(void)
+{
+	volatile char *block = malloc(64 << 20);
+	char all = 0, c;
+
+	for (int i = 0; i < 64 << 20; i += 4096)
+		all |= block[i];
+	puts("ready");
+	fflush(stdout);
+	return all | (char)read(0, &c, 1);
+}
+END2
+"$CC" -O1 -fno-builtin -o reads reads.c || exit 1
+for pages in no always; do
+	UMEM_OPTIONS=huge_pages=$pages start ./reads
+	"$umem" status --json "$pid" >json
+	finish 0
+	python3 - json <<'END2' || exit 1
+import json, sys
+memory = json.load(open(sys.argv[1]))["memory"]
+assert memory["untouched_bytes"] > (64 << 20) - 65536, memory
+assert memory["not_ours_bytes"] > memory["rss_bytes"] / 2, memory
+END2
+done

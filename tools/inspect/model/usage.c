@@ -142,14 +142,15 @@ rss_read(const struct target *target)
 
 /*
  * The kernel holds the lock of the mappings for 2 MiB of addresses at a time,
- * so the process keeps running.
+ * or for those of the words while it looks for its page of zeros, so the
+ * process keeps running.
  */
 bool
 usage_pages(struct target *target, struct range range, uint64_t *bytes)
 {
 	static uint64_t words[8192];
 	uint64_t each = target->page_bytes, page = range.start / each, n;
-	uint64_t end = (range.end + each - 1) / each;
+	uint64_t end = (range.end + each - 1) / each, present = 0, zeros = 0;
 
 	target_scan(target, range.end - range.start);
 	for (; page < end; page += n) {
@@ -158,8 +159,12 @@ usage_pages(struct target *target, struct range range, uint64_t *bytes)
 		if (!live_pagemap(target, page, words, n))
 			return false;
 		for (uint64_t i = 0; i < n; i++)
-			*bytes += (words[i] & PAGE_PRESENT) != 0 ? each : 0;
+			present += (words[i] & PAGE_PRESENT) != 0 ? each : 0;
+		/* They are not in the resident set. */
+		if (present != 0)
+			zeros += live_zero_pages(target, page * each, n * each);
 	}
+	*bytes += usage_less(present, zeros);
 	return true;
 }
 

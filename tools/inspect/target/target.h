@@ -334,6 +334,12 @@ uint64_t live_touched_run(
  */
 bool live_pagemap(
     const struct target *target, uint64_t page, uint64_t *words, size_t n);
+/*
+ * Returns the bytes of [at, at + bytes), in whole pages, that were only read:
+ * they are the kernel's page of zeros.  A kernel before 6.7 does not tell.
+ */
+uint64_t live_zero_pages(
+    const struct target *target, uint64_t at, uint64_t bytes);
 /* Is the page of this word of /proc/PID/pagemap present or swapped out? */
 static inline bool
 pagemap_is_there(uint64_t word)

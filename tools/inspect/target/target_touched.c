@@ -10,6 +10,8 @@
  */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tools/inspect/base/clock.h"
@@ -36,18 +38,25 @@ pagemap_close(void)
 	pagemap = -1;
 }
 
+/* Opens the pagemap of a process; false: it cannot be opened. */
 static bool
-pagemap_read(int of, uint64_t page, uint64_t *words, size_t n)
+pagemap_open(int of)
 {
-	ssize_t bytes = (ssize_t)(n * sizeof(*words));
-
 	if (pagemap_of != of)
 		pagemap_close();
 	pagemap_of = of;
 	if (pagemap < 0)
 		pagemap = open(proc_path(of, "pagemap"), O_RDONLY | O_CLOEXEC);
-	if (pagemap >= 0 && pread(pagemap, words, (size_t)bytes,
-				(off_t)(page * sizeof(*words))) == bytes)
+	return pagemap >= 0;
+}
+
+static bool
+pagemap_read(int of, uint64_t page, uint64_t *words, size_t n)
+{
+	ssize_t bytes = (ssize_t)(n * sizeof(*words));
+
+	if (pagemap_open(of) && pread(pagemap, words, (size_t)bytes,
+				    (off_t)(page * sizeof(*words))) == bytes)
 		return true;
 	/* The file belongs to the program before an exec(). */
 	pagemap_close();
@@ -85,12 +94,19 @@ window_word(const struct target *target, int of, uint64_t page)
 	return window->of == 0 ? NULL : &window->words[page - first];
 }
 
+/* Returns the process that is read: the target, or its copy. */
+static int
+reader_of(const struct target *target)
+{
+	return target->reads_made ? target->made->pid : target->reader;
+}
+
 /* A page that a running process has touched since the look counts as well. */
 bool
 live_pagemap(
     const struct target *target, uint64_t page, uint64_t *words, size_t n)
 {
-	int of = target->reads_made ? target->made->pid : target->reader;
+	int of = reader_of(target);
 	bool still = target_is_still(target);
 	const uint64_t *known = NULL;
 
@@ -103,6 +119,42 @@ live_pagemap(
 		return pagemap_read(of, page, words, n);
 	memcpy(words, known, n * sizeof(*words));
 	return true;
+}
+
+/* PAGEMAP_SCAN of Linux 6.7, which older headers lack. */
+struct scan {
+	uint64_t size, flags, start, end, walk_end, regions, nregions;
+	uint64_t pages_max, inverted, mask, any_mask, return_mask;
+};
+#define SCAN         _IOWR('f', 16, struct scan)
+#define IS_ZERO_PAGE (1u << 5)
+
+uint64_t
+live_zero_pages(const struct target *target, uint64_t at, uint64_t bytes)
+{
+	struct {
+		uint64_t start, end, categories;
+	} regions[64];
+	struct scan scan = {.size = sizeof(scan),
+	    .start = at,
+	    .end = at + bytes,
+	    .regions = (uintptr_t)regions,
+	    .nregions = array_size(regions),
+	    .mask = IS_ZERO_PAGE,
+	    .return_mask = IS_ZERO_PAGE};
+	uint64_t zeros = 0;
+	long n;
+
+	if (!pagemap_open(reader_of(target)))
+		return 0;
+	/* The request is no int, which musl's ioctl() takes. */
+	while (scan.start < scan.end &&
+	       (n = syscall(SYS_ioctl, pagemap, SCAN, &scan)) >= 0) {
+		while (n-- > 0)
+			zeros += regions[n].end - regions[n].start;
+		scan.start = scan.walk_end;
+	}
+	return zeros;
 }
 
 /* Is a page that this mapping does not have all zeros? */
