@@ -58,17 +58,6 @@ print_signal(const struct target *target, const struct thread *thread)
 	putchar('\n');
 }
 
-/* Is the address in the library's file, which is not that of the program? */
-static bool
-is_library(const struct model *model, uint64_t pc)
-{
-	const struct mapping *file =
-	    target_file_at(model->target, pc & ~SYMBOL_EXACT);
-
-	return file != NULL && !model->layout->in_program &&
-	       strcmp(file->name, model->layout->object) == 0;
-}
-
 /*
  * Returns the first frames that are those of a report by the library.  After a
  * fault, they are the place of the fault.
@@ -76,11 +65,17 @@ is_library(const struct model *model, uint64_t pc)
 static size_t
 library_frames(const struct model *model, const uint64_t *pcs, size_t n)
 {
+	const struct mapping *file;
 	size_t first = 0;
 
-	while (first < n && is_library(model, pcs[first]))
+	if (model->layout->in_program || is_fault(model->target))
+		return 0;
+	while (first < n &&
+	       (file = target_file_at(
+		    model->target, pcs[first] & ~SYMBOL_EXACT)) != NULL &&
+	       strcmp(file->name, model->layout->object) == 0)
 		first++;
-	return first == n || is_fault(model->target) ? 0 : first;
+	return first == n ? 0 : first;
 }
 
 static void

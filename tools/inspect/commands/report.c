@@ -37,6 +37,7 @@ static struct sites rows, indirect; /* indirect: of leaks only */
 static uint64_t peak_age; /* of the samples, in ns */
 
 static double excused_bytes, excused_blocks;
+static double excused_each; /* what each leak adds to them: 1 or -1 */
 
 /* Excuses blocks with a suppressed stack, and the blocks they point to. */
 static void
@@ -54,18 +55,12 @@ excuse(struct model *model, struct slab *slab, struct large *large, unsigned i)
 }
 
 static void
-add_up(struct model *model, struct slab *slab, struct large *large, unsigned i)
-{
-	excused_blocks++;
-	excused_bytes += (double)site_bytes_of(model, slab, large, i);
-}
-
-static void
-take_away(
+count_excused(
     struct model *model, struct slab *slab, struct large *large, unsigned i)
 {
-	excused_blocks--;
-	excused_bytes -= (double)site_bytes_of(model, slab, large, i);
+	excused_blocks += excused_each;
+	excused_bytes +=
+	    excused_each * (double)site_bytes_of(model, slab, large, i);
 }
 
 static void
@@ -83,9 +78,11 @@ find_leaks(struct model *model)
 {
 	leaks_mark(model);
 	if (suppress_is_on()) {
-		leaks_each(model, add_up);
+		excused_each = 1;
+		leaks_each(model, count_excused);
 		leaks_each(model, excuse);
-		leaks_each(model, take_away);
+		excused_each = -1;
+		leaks_each(model, count_excused);
 	}
 	leaks_divide(model);
 	target_end_copy(model->target);
@@ -409,30 +406,23 @@ page_title(const char *subject, struct target *target)
 			    : xprint("%s of %s (%s)", subject, name, of);
 }
 
-/* Prints the stacks of the rows as text, or as a page. */
-static void
-print_stacks(const struct report_options *options)
-{
-	struct look look = look_of_sites(&rows, UINT_MAX, true);
-
-	if (options->form == FORM_FOLDED)
-		flame_write_folded(&look);
-	else
-		flame_write(&look, page_title("Memory", rows.model->target),
-		    verb_of(options));
-}
-
 /* Saves and prints the rows, which are finished. */
 static void
 print_form(struct model *model, const struct report_options *options)
 {
-	if (options->save != NULL) {
-		struct look look = look_of_sites(&rows, SITE_CALLERS, true);
+	struct look look;
 
+	if (options->save != NULL) {
+		look = look_of_sites(&rows, SITE_CALLERS, true);
 		look_save(&look, options->save);
 	}
 	if (options->form == FORM_FOLDED || options->form == FORM_HTML)
-		print_stacks(options);
+		look = look_of_sites(&rows, UINT_MAX, true);
+	if (options->form == FORM_FOLDED)
+		flame_write_folded(&look);
+	else if (options->form == FORM_HTML)
+		flame_write(&look, page_title("Memory", model->target),
+		    verb_of(options));
 	else if (options->form == FORM_PPROF)
 		print_pprof(model, options);
 	else if (json_wanted)

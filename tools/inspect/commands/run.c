@@ -226,19 +226,11 @@ exec_traced(char **arguments)
 	exec_program(arguments);
 }
 
-/* Will the program run with UMEM_DEBUG? */
-static bool
-is_debugged(const struct run_options *options)
-{
-	const char *words = getenv("UMEM_DEBUG");
-
-	return options->debug != NULL || (words != NULL && *words != '\0');
-}
-
 int
 command_run(int argc, char **argv)
 {
 	char **arguments = argv + 1;
+	const char *debug = getenv("UMEM_DEBUG");
 
 	(void)argc;
 	for (; *arguments && **arguments == '-'; arguments++) {
@@ -253,8 +245,10 @@ command_run(int argc, char **argv)
 	if (*arguments == NULL)
 		fail_with(EXIT_OURS, "run: no program given; see umem help");
 	find_shim(arguments[0]);
+	if (the_options.debug != NULL)
+		debug = the_options.debug;
 	the_options.trace.verify =
-	    the_options.trace.leaks && is_debugged(&the_options);
+	    the_options.trace.leaks && debug != NULL && *debug != '\0';
 	if (the_options.trace.leaks || the_options.trace.stat)
 		return trace_run(&the_options.trace, exec_traced, arguments);
 	exec_traced(arguments);

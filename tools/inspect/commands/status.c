@@ -167,17 +167,6 @@ count_limits(const struct model *model, size_t *nreached)
 	return n;
 }
 
-static void
-print_limits(const struct model *model)
-{
-	size_t nreached, n = count_limits(model, &nreached);
-
-	if (n != 0)
-		print_setting("Cache limits:",
-		    xprint("%s, %zu at the limit; see umem stat",
-			counted(n, "cache"), nreached));
-}
-
 /* Prints a limit of the heap's memory, and how close the heap is to it. */
 static void
 print_memory_limit(
@@ -272,6 +261,8 @@ static void
 print_settings(struct model *model, const struct target_options *options,
     const struct usage *usage)
 {
+	size_t nreached, nlimits = count_limits(model, &nreached);
+
 	print_process(model);
 	print_setting("Debugging:", debug_text(model));
 	print_setting("Options:", options_changed(options));
@@ -280,7 +271,10 @@ print_settings(struct model *model, const struct target_options *options,
 	    usage->s.soft_limit_bytes, usage->s.nsoft_limit);
 	print_memory_limit("Hard limit:", usage->s.limited_bytes,
 	    usage->s.hard_limit_bytes, usage->s.nhard_limit);
-	print_limits(model);
+	if (nlimits != 0)
+		print_setting("Cache limits:",
+		    xprint("%s, %zu at the limit; see umem stat",
+			counted(nlimits, "cache"), nreached));
 	if (usage->s.nwrong_sizes != 0)
 		print_setting("Wrong sizes:",
 		    xprint("%s; UMEM_DEBUG reports them",

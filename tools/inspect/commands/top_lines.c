@@ -112,16 +112,6 @@ add_title(const struct top *top)
 }
 
 static void
-add_identity(const struct top *top)
-{
-	char *text = usage_text(&top->now, screen.width), *rest = text, *line;
-
-	while ((line = strsep(&rest, "\n")) != NULL)
-		line_add("%s", line);
-	free(text);
-}
-
-static void
 add_limit(const char *what, uint64_t used, uint64_t limit)
 {
 	if (limit != 0)
@@ -387,12 +377,16 @@ top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 {
 	size_t left = CACHE_ROWS + SITE_ROWS + 2,
 	       nsites = top->watch.sites.n + 1;
+	char *identity, *rest, *line;
 
 	lines_clear();
 	screen.width = width;
 	if (top->nlooks != 0)
 		add_title(top);
-	add_identity(top);
+	rest = identity = usage_text(&top->now, screen.width);
+	while ((line = strsep(&rest, "\n")) != NULL)
+		line_add("%s", line);
+	free(identity);
 	if (top->nlooks != 0) {
 		add_limit(
 		    "soft", top->now.s.heap_bytes, top->now.s.soft_limit_bytes);

@@ -150,30 +150,22 @@ all_stand(void)
 	return true;
 }
 
-static struct target *
-make_target(void)
-{
-	struct target *target = target_of_child(child);
-
-	assert(nthreads != 0 && all_stand());
-	for (size_t i = 0; i < nthreads; i++)
-		target_read_thread(target, threads[i].tid);
-	live_read_maps(target);
-	return target;
-}
-
 /* Inspects the program.  Standard output belongs to the program. */
 static int
 report_child(const struct trace_options *options)
 {
 	struct report_options leaks = {.of_leaks = true, .details = true};
-	struct target *target = make_target();
-	struct layout *layout = layout_find(target);
-	struct model *model = snapshot_take(target, layout,
-	    (options->leaks ? MODEL_POINTERS : 0) |
-		(options->verify ? MODEL_MEMORY : 0));
+	struct target *target = target_of_child(child);
+	struct model *model;
 	int found = EXIT_OK;
 
+	assert(nthreads != 0 && all_stand());
+	for (size_t i = 0; i < nthreads; i++)
+		target_read_thread(target, threads[i].tid);
+	live_read_maps(target);
+	model = snapshot_take(target, layout_find(target),
+	    (options->leaks ? MODEL_POINTERS : 0) |
+		(options->verify ? MODEL_MEMORY : 0));
 	fflush(stdout);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	if (options->stat)

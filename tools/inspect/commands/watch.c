@@ -29,15 +29,6 @@ watch_open(struct watch *watch, const char *name)
 	watch->model.layout = watch->layout;
 }
 
-static void
-read_threads(struct watch *watch)
-{
-	long n = live_status(watch->target->pid, "Threads");
-
-	if (n > 0)
-		watch->nthreads = (unsigned long)n;
-}
-
 /* Another program in the process has other memory where the library was. */
 static void
 check_program(const struct watch *watch)
@@ -53,6 +44,7 @@ watch_look(struct watch *watch, struct usage *usage)
 {
 	const struct layout *l = watch->layout;
 	double start = seconds_now();
+	long n;
 
 	check_program(watch);
 	layout_peek(l, watch->target, layout_value(l, L_SAMPLING),
@@ -65,7 +57,9 @@ watch_look(struct watch *watch, struct usage *usage)
 	/* Names, which are looked up once, do not count. */
 	watch->took = seconds_now() - start;
 	top_sites_count(&watch->sites, &watch->model);
-	read_threads(watch);
+	n = live_status(watch->target->pid, "Threads");
+	if (n > 0)
+		watch->nthreads = (unsigned long)n;
 }
 
 const char *

@@ -42,9 +42,13 @@ change_open(const char *name, struct layout **layout)
 	return target;
 }
 
-static void
-write_number(struct target *target, uint64_t at, uint64_t bytes, uint64_t value)
+void
+change_number(
+    struct target *target, uint64_t at, uint64_t bytes, uint64_t value)
 {
+	if (bytes == 0 || bytes > sizeof(value))
+		fail_with(
+		    EXIT_ERROR, "%s: an option has a wrong size", target->name);
 	if (!live_poke(target, at, &value, bytes))
 		fail_with(EXIT_ERROR, "%s: cannot be changed: %s", target->name,
 		    strerror(errno));
@@ -53,17 +57,7 @@ write_number(struct target *target, uint64_t at, uint64_t bytes, uint64_t value)
 static void
 write_word(struct target *target, uint64_t at, uint64_t value)
 {
-	write_number(target, at, sizeof(value), value);
-}
-
-void
-change_number(
-    struct target *target, uint64_t at, uint64_t bytes, uint64_t value)
-{
-	if (bytes == 0 || bytes > sizeof(value))
-		fail_with(
-		    EXIT_ERROR, "%s: an option has a wrong size", target->name);
-	write_number(target, at, bytes, value);
+	change_number(target, at, sizeof(value), value);
 }
 
 void

@@ -282,21 +282,9 @@ hold_to_move(struct model *model, const struct roots_size *size)
 }
 
 /*
- * Do the library's structures take so much memory that the target would be
- * stopped for longer while they are read than while the kernel copies it?
- */
-static bool
-structures_are_large(const struct target *target, uint64_t bytes)
-{
-	long kib = live_status(target->pid, "VmRSS");
-
-	return !target->borrowed && bytes >= COPY_MIN && kib > 0 &&
-	       bytes / KIB >= (uint64_t)kib / STRUCTURES_PART;
-}
-
-/*
  * Copies the library's structures of a target that is stopped, or of a copy of
- * it if they are large.
+ * it if they take so much memory that the target would be stopped for longer
+ * while they are read than while the kernel copies it.
  */
 static void
 hold_structures(struct model *model, unsigned parts)
@@ -305,9 +293,11 @@ hold_structures(struct model *model, unsigned parts)
 
 	if (target->live) {
 		uint64_t bytes = roots_own_bytes(model);
+		long kib = live_status(target->pid, "VmRSS");
 
 		memory_expect(target->name, 2 * bytes);
-		if (structures_are_large(target, bytes) &&
+		if (!target->borrowed && bytes >= COPY_MIN && kib > 0 &&
+		    bytes / KIB >= (uint64_t)kib / STRUCTURES_PART &&
 		    copy_target(model, parts, bytes))
 			return;
 	}

@@ -70,19 +70,6 @@ has_filter(int tid)
 	return live_status(tid, "Seccomp") > 0;
 }
 
-/*
- * Makes the upkeep thread look at the request.  The kernel lets a stopped
- * thread compare its futex word once more.
- */
-static void
-wake_library(struct target *target, const struct copy_request *request)
-{
-	uint32_t waking;
-
-	if (live_peek(target, request->waking_at, &waking, sizeof(waking)))
-		live_poke(target, request->sleeps_on, &waking, sizeof(waking));
-}
-
 /* Takes the request back if no thread has taken it. */
 static void
 take_back(struct target *target, const struct copy_request *request)
@@ -97,7 +84,7 @@ bool
 target_ask_copy(struct target *target, const struct copy_request *request)
 {
 	double until = seconds_now() + READY_SECONDS;
-	uint32_t state;
+	uint32_t state, word;
 	bool is_asked = true;
 
 	assert(target->live && !target->held && target->made == NULL);
@@ -108,7 +95,13 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 	state = request_state(target, request);
 	if (state != request->ready && state != request->go) {
 		is_asked = set_state(target, request, request->asked);
-		wake_library(target, request);
+		/*
+		 * Makes the upkeep thread look at the request: the kernel lets
+		 * a stopped thread compare its futex word once more.
+		 */
+		if (live_peek(target, request->waking_at, &word, sizeof(word)))
+			live_poke(
+			    target, request->sleeps_on, &word, sizeof(word));
 	}
 	target_release(target);
 	if (!is_asked)
