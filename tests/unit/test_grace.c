@@ -1139,6 +1139,66 @@ START_TEST(slow_release_functions_slow_freeing_threads_down)
 }
 END_TEST
 
+static unsigned nimported, release_us;
+
+static size_t
+import_counted(void *unused, void **store, size_t n, int flags)
+{
+	__atomic_add_fetch(&nimported, 1, __ATOMIC_SEQ_CST);
+	return import_one(unused, store, n, flags);
+}
+
+static void
+release_counted(void *unused, void *const *store, size_t n)
+{
+	(void)unused, (void)store;
+	usleep(__atomic_load_n(&release_us, __ATOMIC_SEQ_CST));
+	__atomic_add_fetch(&nended, (unsigned)n, __ATOMIC_SEQ_CST);
+}
+
+static void
+ignore_signal(int number)
+{
+	(void)number;
+}
+
+/*
+ * The domain's thread releases an object every 10 ms, a magazine in more than
+ * 100 ms; or, if _i is not 0, signals keep ending the waits of the freeing
+ * threads.
+ */
+START_TEST(threads_wait_as_long_as_objects_are_released)
+{
+	umem_cache_t *cache = umem_import_cache_create("counted",
+	    import_counted, release_counted, NULL, 8, UMC_NOMAGAZINE);
+	pthread_t thread[4];
+	unsigned n;
+
+	ck_assert_ptr_nonnull(cache);
+	defer_budget = 64 * KIB;
+	release_us = _i == 0 ? 10000 : 1000;
+	signal(SIGUSR1, ignore_signal);
+	umem_defer_attach(cache, &one, grace_of);
+	for (unsigned i = 0; i < array_size(thread); i++)
+		ck_assert_int_eq(
+		    pthread_create(&thread[i], NULL, defer_always, cache), 0);
+	for (int ms = 0; ms < 1000; ms++) {
+		usleep(1000);
+		for (unsigned i = 0; _i != 0 && i < array_size(thread); i++)
+			pthread_kill(thread[i], SIGUSR1);
+	}
+	n = __atomic_load_n(&nimported, __ATOMIC_SEQ_CST) -
+	    __atomic_load_n(&nended, __ATOMIC_SEQ_CST);
+	set((int *)&is_ending, 1);
+	set((int *)&release_us, 0);
+	for (unsigned i = 0; i < array_size(thread); i++)
+		pthread_join(thread[i], NULL);
+	umem_cache_destroy(cache);
+	/* Of each thread and CPU a magazine of 62 beyond the budget. */
+	ck_assert_uint_lt(n, 600);
+}
+END_TEST
+
 static int of_child = -1;
 
 static void
@@ -1498,6 +1558,8 @@ grace_suite(void)
 	tcase_add_loop_test(tcase,
 	    a_free_beyond_the_budget_does_not_wait_for_release_functions, 0, 2);
 	tcase_add_test(tcase, slow_release_functions_slow_freeing_threads_down);
+	tcase_add_loop_test(
+	    tcase, threads_wait_as_long_as_objects_are_released, 0, 2);
 	tcase_add_test(
 	    tcase, a_thread_forks_while_a_release_function_waits_for_it);
 	tcase_add_test(

@@ -381,6 +381,7 @@ defer_release(struct defer *layer, void *object)
 		single_release(layer, object);
 		break;
 	}
+	add_relaxed(&layer->domain->nreleased, 1);
 }
 
 /* Do the layer's magazines go to a depot as they are? */
@@ -424,13 +425,14 @@ layer_give_rounds(
 static void
 layer_free_samples(struct defer *layer, struct magazine *mag)
 {
-	unsigned n = 0;
+	unsigned n = 0, all = mag->nrounds;
 
-	for (unsigned i = 0; i < mag->nrounds; i++)
+	for (unsigned i = 0; i < all; i++)
 		if (!sample_object_free(
 			layer->cache, mag->round[i], layer_api_name(layer)))
 			mag->round[n++] = mag->round[i];
 	mag->nrounds = n;
+	add_relaxed(&layer->domain->nreleased, all - n);
 }
 
 void
@@ -446,6 +448,7 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 		magazine_delete(mag);
 		return;
 	}
+	add_relaxed(&layer->domain->nreleased, mag->nrounds);
 	if (unlikely(layer->cache->slabs.is_annotated) &&
 	    !layer->cache->slabs.is_type_stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)

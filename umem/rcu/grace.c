@@ -491,7 +491,6 @@ layer_release_waiting(struct domain *domain, struct defer *layer)
 		size_t bytes = deferred_bytes(&layer->mags, mag);
 
 		sub_relaxed(&domain->bytes, (intptr_t)bytes);
-		add_relaxed(&domain->nreleased, mag->nrounds);
 		defer_give(layer, mag, &part);
 	}
 	defer_give_part(layer, &part);
@@ -816,12 +815,12 @@ domain_thread_hurry(struct domain *domain)
  * Lets the domain's thread release objects of a layer that may call the
  * program, until there is less than the budget.  If that thread has released
  * nothing for PROGRAM_WAIT_NS, the caller goes on, because it may hold the lock
- * for which that thread waits.
+ * for which that thread waits.  The clock tells, because signals end a wait.
  */
 static void
 domain_let_thread_release(struct domain *domain)
 {
-	uint64_t before;
+	uint64_t before, since = os_exact_ns();
 
 	do {
 		uint32_t n = load_acquire(&domain->nreleases);
@@ -831,7 +830,9 @@ domain_let_thread_release(struct domain *domain)
 		if (!domain_is_over(domain, 1))
 			return;
 		os_futex_wait(&domain->nreleases, n, PROGRAM_WAIT_NS);
-	} while (load_relaxed(&domain->nreleased) != before);
+		if (load_relaxed(&domain->nreleased) != before)
+			since = os_exact_ns();
+	} while (os_exact_ns() - since < PROGRAM_WAIT_NS);
 }
 
 /* The caller waits until there is less than the budget, if it may. */
