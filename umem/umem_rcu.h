@@ -69,9 +69,10 @@
  * and either frees its own.  Without exec(), liburcu limits the calls that the
  * child may make: see its README, "Interaction with fork()".  In the child, a
  * cache with UMC_TYPESAFE_BY_RCU releases no slab before the child calls
- * umem_cache_rcu() for it or defers a free with the flavour.  With bp, the
- * program calls urcu_bp_before_fork(), urcu_bp_after_fork_parent() and
- * urcu_bp_after_fork_child() around each such fork().
+ * umem_cache_rcu() for it or defers a free, with each flavour that the cache
+ * was told of.  With bp, the program calls urcu_bp_before_fork(),
+ * urcu_bp_after_fork_parent() and urcu_bp_after_fork_child() around each such
+ * fork().
  */
 #ifndef UMEM_RCU_H
 #define UMEM_RCU_H

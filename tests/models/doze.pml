@@ -22,7 +22,7 @@
  *	`__atomic_thread_fence(__ATOMIC_SEQ_CST);` => `;`
  * catches: umem/rcu/grace.c domain_thread_wake BUG_WAKES_FIRST
  *	`__atomic_thread_fence(__ATOMIC_SEQ_CST);` => `;`
- * sum: e5f7174a20f9a00a
+ * sum: fe5f821113769bd6
  */
 #define ABSENT 0
 #define AWAKE  1

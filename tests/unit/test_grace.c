@@ -418,6 +418,16 @@ is_true_in_child(bool (*f)(void))
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+static umem_cache_t *
+stable_new(void)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "stable", 64, 0, NULL, NULL, NULL, NULL, NULL, UMC_TYPESAFE_BY_RCU);
+
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
 static umem_cache_t *forked;
 
 /* The thread sanitizer cannot follow a child that creates threads. */
@@ -565,6 +575,60 @@ START_TEST(a_child_goes_on_with_the_slabs_that_its_parent_retires)
 	ck_assert(is_true_in_child(all_slabs_go));
 	ck_assert(!domain_is_broken(domain));
 	set(&one.is_stalled, 0);
+	umem_cache_destroy(forked);
+}
+END_TEST
+#endif
+
+#ifndef __SANITIZE_THREAD__
+/* Has been deferred in the child, whose thread has ended since then. */
+static bool
+slabs_go_without_a_thread(void)
+{
+	struct domain *domain = defer_new(forked, &one);
+
+	if (umem_defer_barrier(&one) != 0)
+		return false;
+	wait_until(
+	    __atomic_load_n(&domain->thread_state, __ATOMIC_SEQ_CST) == 0);
+	return all_slabs_go();
+}
+
+/* The program knows that the child's readers are registered. */
+START_TEST(a_deferred_free_in_a_child_lets_it_release_slabs)
+{
+	defers_one = false;
+	forked = stable_new();
+	umem_defer_attach(forked, &one, grace_of);
+	ck_assert(is_true_in_child(slabs_go_without_a_thread));
+	umem_cache_destroy(forked);
+}
+END_TEST
+
+static bool
+slabs_stay_until_destroyed(void)
+{
+	umem_cache_t *cache = cache_new("other", 64);
+	struct domain *domain = defer_new(cache, &one);
+
+	umem_cache_free(forked, umem_cache_alloc(forked, UMEM_NOFAIL));
+	umem_cache_reap_now(forked);
+	/* The reap has told the thread, which retires slabs in a cycle. */
+	wait_until(
+	    __atomic_load_n(&domain->has_empty_slabs, __ATOMIC_SEQ_CST) == 0);
+	umem_cache_destroy(forked);
+	return domain_find(&two)->nsynchronizing == 0;
+}
+
+/* Otherwise the thread of one would wait for the parent's readers of two. */
+START_TEST(a_child_waits_for_no_flavour_that_it_does_not_use)
+{
+	forked = stable_new();
+	umem_defer_attach(forked, &one, grace_of);
+	umem_defer_attach(forked, &two, grace_of);
+	set(&two.is_stalled, 1);
+	ck_assert(is_true_in_child(slabs_stay_until_destroyed));
+	set(&two.is_stalled, 0);
 	umem_cache_destroy(forked);
 }
 END_TEST
@@ -749,16 +813,6 @@ START_TEST(a_reader_forks_while_objects_are_released)
 END_TEST
 
 static uint32_t is_making; /* the other thread makes caches */
-
-static umem_cache_t *
-stable_new(void)
-{
-	umem_cache_t *cache = umem_cache_create(
-	    "stable", 64, 0, NULL, NULL, NULL, NULL, NULL, UMC_TYPESAFE_BY_RCU);
-
-	ck_assert_ptr_nonnull(cache);
-	return cache;
-}
 
 static void *
 make_layers(void *unused)
@@ -1580,6 +1634,9 @@ grace_suite(void)
 	    tcase, a_child_frees_what_it_adds_to_a_magazine_of_its_parent);
 	tcase_add_loop_test(tcase,
 	    a_child_goes_on_with_the_slabs_that_its_parent_retires, 0, 2);
+	tcase_add_test(tcase, a_deferred_free_in_a_child_lets_it_release_slabs);
+	tcase_add_test(
+	    tcase, a_child_waits_for_no_flavour_that_it_does_not_use);
 #endif
 	tcase_add_test(tcase, a_child_without_grace_periods_takes_no_object);
 	tcase_add_test(

@@ -101,9 +101,10 @@
  *	would wait for ever.
  *	    In the child, liburcu still has the registrations of readers that
  *	do not exist there, in memory that libc may use again for threads of
- *	the child.  So the child waits for no grace period before the program
- *	calls umem_cache_rcu() or defers a free there: empty slabs of
- *	type-stable caches alone are no reason (is_inherited).
+ *	the child.  So the child waits for no grace period of a flavour before
+ *	the program calls umem_cache_rcu() or defers a free with it there: empty
+ *	slabs of type-stable caches alone are no reason, also not in the thread
+ *	of another flavour (is_inherited).
  *	    The flavour bp is different, because its synchronize() works in the
  *	child: the program calls urcu_bp_before_fork(), which takes liburcu's
  *	locks, and releases them in the child.  While it has them no grace
@@ -499,8 +500,8 @@ layer_release_waiting(struct domain *domain, struct defer *layer)
 /*
  * Does the layer retire the slabs of its cache?  Of several layers of a cache
  * it is the one that was made first, so that one domain alone retires slabs.
- * None does while a domain of the cache is broken, because no slab could be
- * released.
+ * None does while another domain of the cache is broken, because no slab could
+ * be released, or inherited: see fork() at the top.
  */
 static bool
 layer_retires_slabs(const struct defer *layer)
@@ -510,7 +511,8 @@ layer_retires_slabs(const struct defer *layer)
 		return false;
 	chain_foreach (
 	    other, layer->cache->defers, const struct defer, next_of_cache)
-		if (other == layer || domain_is_broken(other->domain))
+		if (other == layer || domain_is_broken(other->domain) ||
+		    load_relaxed(&other->domain->is_inherited) != 0)
 			return other == layer;
 	/* Another thread is about to enter the layer into this list. */
 	return false;
@@ -775,6 +777,8 @@ domain_loaded(struct domain *domain)
 {
 	uint32_t state = domain_thread_wake(domain);
 
+	if (state == THREAD_ABSENT)
+		store_relaxed(&domain->is_inherited, 0);
 	if (state == THREAD_ABSENT &&
 	    __atomic_compare_exchange_n(&domain->thread_state, &state,
 		THREAD_AWAKE, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
