@@ -103,7 +103,8 @@ struct rcu_flavor_struct;
  *		that was used with these functions (or, with qsbr, is online),
  *		and twice the budget waits for a grace period, or there is no
  *		memory for the library itself.  The caller may try again
- *		outside of the section
+ *		outside of the section.  Also outside: there is no such memory,
+ *		and to free the object may call a function of the program
  *	ENOTSUP	this process is a child of a fork() that found a grace period in
  *		progress which did not end: liburcu cannot wait for readers here
  *

@@ -1510,6 +1510,33 @@ START_TEST(without_memory_for_a_magazine_a_free_waits_for_readers)
 }
 END_TEST
 
+/*
+ * Its thread may hold a lock that the release function takes.  _i: the layer
+ * exists, but there is no memory for its magazines.
+ */
+START_TEST(without_memory_a_free_calls_no_function_of_the_program)
+{
+	umem_cache_t *cache = umem_import_cache_create("counted",
+	    import_counted, release_counted, NULL, 1, UMC_NOMAGAZINE);
+	static void *resource[4000];
+	int refusal = 0;
+
+	ck_assert_ptr_nonnull(cache);
+	work_in_calls();
+	defer_budget = 8 * GIB;
+	for (unsigned i = 0; i < array_size(resource); i++)
+		resource[i] = umem_cache_alloc(cache, UMEM_NOFAIL);
+	defer_new(_i ? cache : cache_new("other", 64), &one);
+	use_up_meta();
+	for (unsigned i = 0; refusal == 0 && i < array_size(resource); i++)
+		if (umem_defer_object(cache, resource[i], &one, grace_of) != 0)
+			refusal = errno;
+	ck_assert_int_eq(refusal, EAGAIN);
+	ck_assert_uint_eq(nended, 0);
+	ck_assert_uint_eq(one.nwaits, 0);
+}
+END_TEST
+
 START_TEST(without_memory_for_a_layer_a_large_block_is_refused)
 {
 	void *block = umem_alloc(SIZE_CLASS_MAX + 1, UMEM_NOFAIL);
@@ -1654,6 +1681,8 @@ grace_suite(void)
 	    tcase, without_memory_for_a_layer_a_free_waits_for_readers);
 	tcase_add_loop_test(tcase,
 	    without_memory_for_a_magazine_a_free_waits_for_readers, 0, 2);
+	tcase_add_loop_test(tcase,
+	    without_memory_a_free_calls_no_function_of_the_program, 0, 2);
 	tcase_add_test(
 	    tcase, without_memory_for_a_layer_a_large_block_is_refused);
 	tcase_add_test(tcase, a_deferred_free_with_a_wrong_size_is_reported);

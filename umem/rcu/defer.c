@@ -29,7 +29,9 @@
  * No memory
  *	A call needs a magazine when this CPU's is full.  If there is none, the
  *	call waits for a grace period and frees the object directly.  Inside a
- *	read-side section it cannot wait, so it fails with EAGAIN, and the
+ *	read-side section it cannot wait, and with a lock that a function of the
+ *	program takes it must not call that function.  So then, and for a cache
+ *	whose frees may call the program, the call fails with EAGAIN, and the
  *	object remains the caller's.
  */
 #include <errno.h>
@@ -489,8 +491,8 @@ layer_put_alone(struct defer *layer, void *object)
 	size_t bytes;
 
 	if (mag == NULL) {
-		/* No memory: the caller waits, if it may. */
-		if (!domain_wait(layer->domain))
+		/* No memory: the caller waits and frees, if it may. */
+		if (layer->calls_program || !domain_wait(layer->domain))
 			return false;
 		defer_release(layer, object);
 		return true;
@@ -639,7 +641,7 @@ static int
 object_free_after_wait(struct domain *domain, struct umem_cache *cache, void *p,
     size_t size, unsigned kind)
 {
-	if (!domain_wait(domain))
+	if (cache->free_calls_out || !domain_wait(domain))
 		return domain_is_broken(domain) ? ENOTSUP : EAGAIN;
 	if (kind == API_OBJECT)
 		umem_cache_free(cache, p);
