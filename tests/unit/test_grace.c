@@ -634,6 +634,40 @@ START_TEST(a_child_waits_for_no_flavour_that_it_does_not_use)
 END_TEST
 #endif
 
+/* Two objects and a large block wait, and after the barrier nothing does. */
+static bool
+backlog_is_exact(void)
+{
+	struct domain *domain = domain_find(&one);
+	intptr_t bytes = domain->bytes;
+
+	return bytes > (intptr_t)SIZE_CLASS_MAX &&
+	       bytes < (intptr_t)(2 * SIZE_CLASS_MAX) &&
+	       umem_defer_barrier(&one) == 0 && domain->bytes == 0;
+}
+
+/* Another thread has counted a block, which it has not put into a layer yet. */
+START_TEST(a_child_counts_the_objects_that_wait)
+{
+	umem_cache_t *cache = cache_new("counted", 64);
+	struct domain *domain;
+	void *block;
+
+	work_in_calls();
+	block = umem_alloc(SIZE_CLASS_MAX + 1, UMEM_NOFAIL);
+	defer_new(cache, &one);
+	domain = defer_new(cache, &one);
+	ck_assert_int_eq(
+	    umem_defer_sized(block, SIZE_CLASS_MAX + 1, &one, grace_of), 0);
+	__atomic_add_fetch(&domain->bytes, (intptr_t)GIB, __ATOMIC_SEQ_CST);
+	ck_assert(is_true_in_child(backlog_is_exact));
+	__atomic_sub_fetch(&domain->bytes, (intptr_t)GIB, __ATOMIC_SEQ_CST);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_int_eq(domain->bytes, 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 static void
 destroy_later(void)
 {
@@ -1668,6 +1702,7 @@ grace_suite(void)
 	tcase_add_test(tcase, a_child_without_grace_periods_takes_no_object);
 	tcase_add_test(
 	    tcase, a_child_without_grace_periods_can_destroy_a_cache);
+	tcase_add_test(tcase, a_child_counts_the_objects_that_wait);
 	tcase_add_test(tcase,
 	    a_destroyed_cache_whose_objects_wait_is_not_called_not_empty);
 	tcase_add_test(

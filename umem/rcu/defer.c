@@ -368,6 +368,29 @@ foreign_release(struct domain *domain, void *p)
 	release(p);
 }
 
+/* Returns the bytes that an object counts for beside those of its magazine. */
+static size_t
+object_bytes(const struct defer *layer, void *p)
+{
+	return layer->kind == DEFER_OBJECT    ? 0
+	       : layer->kind == DEFER_FOREIGN ? foreign_bytes(layer->domain, p)
+					      : single_bytes(p);
+}
+
+size_t
+defer_pending_bytes(const struct defer *layer)
+{
+	size_t bytes = 0;
+
+	for (const struct magazine *mag = layer->mags.pending; mag != NULL;
+	     mag = mag->next) {
+		bytes += deferred_bytes(&layer->mags, mag);
+		for (unsigned i = 0; i < mag->nrounds; i++)
+			bytes += object_bytes(layer, mag->round[i]);
+	}
+	return bytes;
+}
+
 /* Puts an object back where it came from, after a grace period. */
 static void
 defer_release(struct defer *layer, void *object)
@@ -576,7 +599,7 @@ defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
 
 	if (error != 0 || (!foreign && !single_mark_waiting(kind, p, size)))
 		return error;
-	bytes = foreign ? foreign_bytes(domain, p) : single_bytes(p);
+	bytes = object_bytes(layer, p);
 	/* Counted first: the block may be gone when put() returns. */
 	add_relaxed(&domain->bytes, (intptr_t)bytes);
 	if (!layer_put(layer, p, api_names[kind])) {

@@ -125,6 +125,9 @@ void defer_give(
     struct defer *layer, struct magazine *mag, struct magazine **part);
 void defer_give_part(struct defer *layer, struct magazine **part);
 
+/* Bytes of the submitted objects; for a process with one thread. */
+size_t defer_pending_bytes(const struct defer *layer);
+
 /*
  * Waits until the objects of a cache that is being destroyed are free, and ends
  * its layers.  Returns false if some objects cannot be freed here.

@@ -1116,6 +1116,8 @@ layer_after_fork(struct domain *domain, struct defer *layer)
  * In the child: the domain's thread does not exist.  Therefore no header may
  * stay open.  Otherwise sections would push into magazines that nobody
  * collects, or, in a broken domain, that nobody ever releases.
+ *	The backlog is counted anew: a thread that does not exist here may have
+ *	counted an object that it had not put yet, or had in hand.
  */
 static void
 domain_after_fork(struct domain *domain)
@@ -1139,8 +1141,11 @@ domain_after_fork(struct domain *domain)
 	domain->nawaiting = 0;
 	if (domain_is_calling(domain))
 		domain->releaser = 0;
-	chain_foreach (layer, domain->layers, struct defer, next)
+	domain->bytes = 0;
+	chain_foreach (layer, domain->layers, struct defer, next) {
 		layer_after_fork(domain, layer);
+		domain->bytes += (intptr_t)defer_pending_bytes(layer);
+	}
 }
 
 start_path void
