@@ -570,8 +570,10 @@ install_cmake = for file in umem-config umem-config-version; do \
 	    tools/packaging/cmake/$$file.cmake.in \
 	    >$(AT)/cmake/umem/$$file.cmake || exit; done
 
+# Of a umask that hides files from other users, install(1) takes no notice, but
+# redirections do, and busybox's install for the folders.
 install: all $(INSTALLED_TOOLS)
-	install -d $(AT)/pkgconfig $(AT)/cmake/umem $(TO)/include/sys \
+	umask 022 && install -d $(AT)/pkgconfig $(AT)/cmake/umem $(TO)/include/sys \
 	    $(TO)/bin
 	@for name in $(INSTALLED); do \
 		install -m 755 $B/$$name.so.1 $(AT)/$$name.so.$(FILE_VERSION) && \
@@ -582,13 +584,13 @@ install: all $(INSTALLED_TOOLS)
 ifneq ($(RCU),)
 	install -m 644 $B/libumem_rcu.a $(AT)
 	install -m 644 umem/umem_rcu.h $(TO)/include
-	@printf '%s\n' $(PC_DIRS) 'Name: umem-rcu' \
+	@umask 022 && printf '%s\n' $(PC_DIRS) 'Name: umem-rcu' \
 	    'Description: frees that wait for a grace period of liburcu' \
 	    'Version: $(VERSION)' 'Requires: umem' \
 	    'Libs: -L"$${libdir}" -lumem_rcu' 'Cflags: -I"$${includedir}"' \
 	    >$(AT)/pkgconfig/umem-rcu.pc
 endif
-	install -d $(TO_GDB)
+	umask 022 && install -d $(TO_GDB)
 	install -m 644 tools/gdb/umem-gdb.py \
 	    $(TO_GDB)/libumem.so.$(FILE_VERSION)-gdb.py
 	ln -sf libumem.so.$(FILE_VERSION)-gdb.py \
@@ -597,25 +599,26 @@ endif
 	    $(TO)/include
 	install -m 644 vmem/sys/vmem.h $(TO)/include/sys
 	$(if $(TOOLS),install -m 755 $(INSTALLED_TOOLS) $(TO)/bin)
-	@$(install_cmake)
-	install -d "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)"
+	@umask 022 && $(install_cmake)
+	umask 022 && install -d "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)"
 	install -m 644 tools/completion/umem.bash "$(DESTDIR)$(BASHDIR)"/umem
 	install -m 644 tools/completion/_umem "$(DESTDIR)$(ZSHDIR)"
-	install -d $(TO)/share/umem
+	umask 022 && install -d $(TO)/share/umem
 	install -m 644 $(METRICS) $(TO)/share/umem
-	@printf '%s\n' $(PC_DIRS) 'Name: umem' \
+	@umask 022 && printf '%s\n' $(PC_DIRS) 'Name: umem' \
 	    'Description: object caches, arenas and malloc' \
 	    'Version: $(VERSION)' 'Libs: -L"$${libdir}" -lumem' \
 	    'Libs.private: -pthread -ldl' 'Cflags: -I"$${includedir}"' \
 	    >$(AT)/pkgconfig/umem.pc
-	@sed -e 's/^Name: .*/Name: umem-malloc/' -e 's/-lumem$$/-lumem_malloc/' \
+	@umask 022 && \
+	    sed -e 's/^Name: .*/Name: umem-malloc/' -e 's/-lumem$$/-lumem_malloc/' \
 	    -e 's/^Description: .*/Description: umem as the malloc of a program/' \
 	    $(AT)/pkgconfig/umem.pc >$(AT)/pkgconfig/umem-malloc.pc
-	@for page in $(MAN); do \
+	@umask 022 && for page in $(MAN); do \
 		dir=$(TO_MAN)/man$${page##*.}; \
 		install -d "$$dir" && install -m 644 "$$page" "$$dir" || exit; \
 	done
-	@$(man_links) | while read -r section name page; do \
+	@umask 022 && $(man_links) | while read -r section name page; do \
 		echo ".so man$$section/$$page" \
 		    >$(TO_MAN)/man$$section/$$name.$$section; \
 	done

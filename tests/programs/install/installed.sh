@@ -3,7 +3,11 @@
 # static.  The installed command runs a program.  uninstall leaves nothing.
 set -eu
 root=$TMP/root
-make -s -C "$TOP" install DESTDIR="$root" PREFIX=/opt/umem >/dev/null
+(umask 077 &&
+    make -s -C "$TOP" install DESTDIR="$root" PREFIX=/opt/umem >/dev/null)
+# An administrator's umask does not hide the files from the other users.
+hidden=$(find "$root/opt" ! -type l ! -perm -044)
+[ -z "$hidden" ] || { echo "hidden: $hidden"; exit 1; }
 at=$root/opt/umem
 export PKG_CONFIG_SYSROOT_DIR=$root
 export PKG_CONFIG_PATH=$at/lib/pkgconfig
