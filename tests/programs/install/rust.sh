@@ -43,6 +43,15 @@ ntests=$(grep -c '^test .* ok$' out)
 	echo "only $ntests tests"
 	exit 1
 }
+# Other global names than the library's could be a program's own.
+nm -g --defined-only "$B"/libumem.a "$B"/libumem_rcu.a | awk 'NF == 3 { print $3 }' |
+    sort -u >names
+nm -g --defined-only "$TMP"/target/debug/build/umem-sys-*/out/libumem.a |
+    awk 'NF == 3 { print $3 }' | sort -u >crate_names
+if [ ! -s crate_names ] || comm -13 names crate_names | grep .; then
+	echo "names of the crate's library alone, or no library"
+	exit 1
+fi
 ! cargo clippy --version >/dev/null 2>&1 ||
     run clippy "${features[@]}" --all-targets -- -D warnings
 
