@@ -450,7 +450,9 @@ struct cache_handle {
 
 	cache_handle &operator=(cache_handle &&other) noexcept
 	{
-		std::swap(cache_, other.cache_);
+		cache_handle taken(std::move(other));
+
+		std::swap(cache_, taken.cache_);
 		return *this;
 	}
 
@@ -961,7 +963,9 @@ struct arena {
 
 	arena &operator=(arena &&other) noexcept
 	{
-		std::swap(arena_, other.arena_);
+		arena taken(std::move(other));
+
+		std::swap(arena_, taken.arena_);
 		return *this;
 	}
 

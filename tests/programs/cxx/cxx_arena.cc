@@ -42,6 +42,11 @@ identifiers()
 	umem::arena moved(std::move(ids));
 	moved.deallocate(one, 1);
 	check(ids.get() == nullptr && moved.allocated() == 0);
+	umem::arena other("other", 1, 5);
+	other = std::move(moved);
+	auto &same = other;
+	other = std::move(same);
+	check(moved.get() == nullptr && other.available() == 20);
 	check(error_of([] { umem::arena bad("bad", 1, 10, 3); }) == EINVAL);
 }
 

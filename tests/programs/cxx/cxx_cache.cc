@@ -343,6 +343,9 @@ moved_caches()
 	check(first.get() == nullptr && strcmp(second.name(), "first") == 0);
 	umem::cache<counted> third("third");
 	third = std::move(second);
+	check(second.get() == nullptr && strcmp(third.name(), "first") == 0);
+	auto &same = third;
+	third = std::move(same);
 	check(strcmp(third.name(), "first") == 0);
 	one.reset();
 	two.reset();
