@@ -216,12 +216,12 @@ typedef int umem_nofail_callback_t(void);
 #define UMEM_CALLBACK_EXIT(status) (0x100 | ((status) & 0xff))
 
 /* Flags of a cache, or-ed together. */
-#define UMC_NOTOUCH    0x00010000 /* never write into free objects */
-#define UMC_NODEBUG    0x00020000 /* ignore UMEM_DEBUG */
-#define UMC_NOMAGAZINE 0x00040000 /* no per-CPU layer */
-#define UMC_NOHASH     0x00080000 /* accepted without effect */
-#define UMC_QCACHE     0x00100000 /* accepted without effect */
-#define UMC_INTERNAL   0x80000000 /* accepted without effect */
+#define UMC_NOTOUCH    0x00010000        /* never write into free objects */
+#define UMC_NODEBUG    0x00020000        /* ignore UMEM_DEBUG */
+#define UMC_NOMAGAZINE 0x00040000        /* no per-CPU layer */
+#define UMC_NOHASH     0x00080000        /* accepted without effect */
+#define UMC_QCACHE     0x00100000        /* accepted without effect */
+#define UMC_INTERNAL   (-0x7fffffff - 1) /* accepted without effect */
 
 /*
  * UMC_TYPESAFE_BY_RCU - keep the memory of freed objects an object of the cache

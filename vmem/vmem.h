@@ -68,12 +68,12 @@ typedef struct vmem vmem_t;
 #define VMC_XALIGN     0x00100000 /* the ximport function aligns spans */
 
 /* typemask of vmem_walk() and vmem_size(). */
-#define VMEM_ALLOC     0x00000001 /* allocated segments */
-#define VMEM_FREE      0x00000002 /* free segments */
-#define VMEM_SPAN      0x00000010 /* spans */
-#define VMEM_ROTOR     0x00000020 /* never reported */
-#define VMEM_WALKER    0x00000040 /* never reported */
-#define VMEM_REENTRANT 0x80000000 /* the callback may use the arena */
+#define VMEM_ALLOC     0x00000001        /* allocated segments */
+#define VMEM_FREE      0x00000002        /* free segments */
+#define VMEM_SPAN      0x00000010        /* spans */
+#define VMEM_ROTOR     0x00000020        /* never reported */
+#define VMEM_WALKER    0x00000040        /* never reported */
+#define VMEM_REENTRANT (-0x7fffffff - 1) /* the callback may use the arena */
 
 /*
  * Functions by which an arena imports spans from its source and releases them.

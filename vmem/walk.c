@@ -101,7 +101,7 @@ vmem_walk(vmem_t *arena, int typemask,
 {
 	int types = typemask & (VMEM_ALLOC | VMEM_FREE | VMEM_SPAN);
 
-	if (((unsigned)typemask & VMEM_REENTRANT) != 0)
+	if ((typemask & VMEM_REENTRANT) != 0)
 		walk_reentrant(arena, types, func, arg);
 	else
 		walk_under_lock(arena, types, func, arg);

@@ -630,7 +630,7 @@ START_TEST(a_walk_sees_what_it_asks_for_in_order)
 	ck_assert_uint_eq(seen.sum, 1096);
 
 	for (int reentrant = 0; reentrant < 2; reentrant++) {
-		int flag = reentrant ? (int)VMEM_REENTRANT : 0;
+		int flag = reentrant ? VMEM_REENTRANT : 0;
 		struct seen allocated = {.n = 0}, all = {.n = 0};
 
 		vmem_walk(arena, VMEM_ALLOC | flag, see, &allocated);
@@ -658,7 +658,7 @@ START_TEST(a_reentrant_walk_may_replace_what_it_sees)
 
 	for (int i = 0; i < 20; i++)
 		vmem_alloc(arena, 5, VM_SLEEP);
-	vmem_walk(arena, VMEM_ALLOC | (int)VMEM_REENTRANT, replace, &seen);
+	vmem_walk(arena, VMEM_ALLOC | VMEM_REENTRANT, replace, &seen);
 	ck_assert_uint_eq(seen.n, 20);
 	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 100);
 	ck_assert(arena_check(arena));
@@ -682,7 +682,7 @@ START_TEST(a_reentrant_walk_may_free_all_and_the_spans_go_back)
 
 	for (int i = 0; i < 50; i++)
 		vmem_alloc(child, 48, VM_SLEEP);
-	vmem_walk(child, VMEM_ALLOC | (int)VMEM_REENTRANT, drop, &seen);
+	vmem_walk(child, VMEM_ALLOC | VMEM_REENTRANT, drop, &seen);
 	ck_assert_uint_eq(seen.n, 50);
 	ck_assert_uint_eq(vmem_size(parent, VMEM_ALLOC), 0);
 	ck_assert(arena_check(child));
@@ -1014,7 +1014,7 @@ observe(void *arg)
 	volatile bool *stop = arg;
 
 	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
-		vmem_walk(shared, VMEM_ALLOC | VMEM_FREE | (int)VMEM_REENTRANT,
+		vmem_walk(shared, VMEM_ALLOC | VMEM_FREE | VMEM_REENTRANT,
 		    see_nothing, NULL);
 	}
 	return NULL;
@@ -1064,7 +1064,7 @@ pause_walk(void *arg, void *start, size_t size)
 static void *
 walk_slowly(void *arg)
 {
-	vmem_walk(arg, VMEM_ALLOC | (int)VMEM_REENTRANT, pause_walk, NULL);
+	vmem_walk(arg, VMEM_ALLOC | VMEM_REENTRANT, pause_walk, NULL);
 	return NULL;
 }
 
@@ -1111,8 +1111,8 @@ START_TEST(a_walk_goes_on_in_a_forked_child_that_forks)
 	pid = fork();
 	if (pid == 0) {
 		pthread_create(&(pthread_t){0}, NULL, wait_for_end, NULL);
-		vmem_walk(arena, VMEM_ALLOC | (int)VMEM_REENTRANT, fork_in_walk,
-		    arena);
+		vmem_walk(
+		    arena, VMEM_ALLOC | VMEM_REENTRANT, fork_in_walk, arena);
 		_exit(nreported != 10 || !list_empty(&arena->walkers) ||
 		      !arena_check(arena) ||
 		      vmem_size(arena, VMEM_ALLOC) != 9 * 64);

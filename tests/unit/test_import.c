@@ -533,7 +533,7 @@ END_TEST
 START_TEST(wrong_arguments_are_invalid)
 {
 	static const int wrong[] = {
-	    1, UMC_NOHASH, UMC_QCACHE, (int)UMC_INTERNAL, -1};
+	    1, UMC_NOHASH, UMC_QCACHE, UMC_INTERNAL, -1};
 
 	for (unsigned i = 0; i < array_size(wrong); i++) {
 		errno = 0;

@@ -388,7 +388,7 @@ static bool
 arguments_are_right(const char *name, size_t size, size_t align, int cflags)
 {
 	if (name == NULL || size == 0 || align == 0 ||
-	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0)
+	    (cflags & ~FLAGS_KNOWN) != 0)
 		return false;
 	return (cflags & UMC_NOHASH) == 0 || (cflags & UMC_NOTOUCH) == 0;
 }

@@ -110,6 +110,34 @@ END
 sed 's/<umem.h>/<SECOND>/; s/<sys.vmem.h>/<umem.h>/; s/<SECOND>/<sys\/vmem.h>/' \
     source.c >reversed.c
 
+# Flags are of the type of the parameters.
+cat >flags.c <<'END'
+#include <umem.h>
+#include <vmem.h>
+
+static void
+look(void *arg, void *start, size_t size)
+{
+	(void)arg;
+	(void)start;
+	(void)size;
+}
+
+int
+main(void)
+{
+	umem_cache_t *cache = umem_cache_create((char *)"flags", 8, 0, NULL,
+	    NULL, NULL, NULL, NULL, UMC_INTERNAL);
+
+	vmem_walk(NULL, VMEM_REENTRANT, look, NULL);
+	vmem_walk(NULL, VMEM_ALLOC | VMEM_REENTRANT, look, NULL);
+	umem_cache_destroy(cache);
+	return (unsigned)UMC_INTERNAL != 0x80000000 ||
+	       (unsigned)VMEM_REENTRANT != 0x80000000;
+}
+END
+cp flags.c flags.cc
+
 # The compiler sees an overflow, and a block that is lost at once.
 cat >overflow.c <<'END'
 #include <string.h>
@@ -159,6 +187,14 @@ END
 	    source.cc $(pkg-config --cflags --libs umem) -o source_cc
 	"$CXX" -std=c++17 -pedantic -Wall -Wextra -Werror \
 	    caches.cc $(pkg-config --cflags --libs umem) -o caches
+	for std in c99 c11 c++98 c++17; do
+		case $std in
+		c++*) compile=("$CXX" flags.cc) ;;
+		*) compile=("$CC" flags.c) ;;
+		esac
+		"${compile[@]}" -std=$std -c -pedantic -Wall -Wextra -Werror \
+		    -Wconversion -Wsign-conversion $(pkg-config --cflags umem)
+	done
 	for name in overflow unused; do
 		if "$CC" -O2 -Wall -Werror -c $name.c \
 		    $(pkg-config --cflags umem) 2>err; then
