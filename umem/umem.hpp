@@ -53,16 +53,21 @@
 extern "C" {
 #if __has_attribute(noplt)
 /* Called by their addresses, without a jump through a table: 0.3 to 0.7 ns. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wredundant-decls"
 __attribute__((noplt)) __typeof__(umem_alloc) umem_alloc;
 __attribute__((noplt)) __typeof__(umem_free) umem_free;
 __attribute__((noplt)) __typeof__(umem_cache_alloc) umem_cache_alloc;
 __attribute__((noplt)) __typeof__(umem_cache_free) umem_cache_free;
+#pragma GCC diagnostic pop
 #endif
 
+#ifndef UMEM_RCU_H
 /* As in umem_rcu.h; needed only by programs that call umem::retire(). */
 struct rcu_flavor_struct;
 int umem_cache_free_rcu_flavor(
     umem_cache_t *cache, void *object, const struct rcu_flavor_struct *flavor);
+#endif
 }
 
 /*

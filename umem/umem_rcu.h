@@ -110,8 +110,10 @@ struct rcu_flavor_struct;
  *
  * Source: Linux's kfree_rcu() and its use of sheaves.
  */
+#ifndef UMEM_HPP /* which declares it */
 int umem_cache_free_rcu_flavor(
     umem_cache_t *cache, void *object, const struct rcu_flavor_struct *flavor);
+#endif
 
 /*
  * umem_free_rcu_flavor, umem_free_rcu - free a block of umem_alloc() after a

@@ -10,7 +10,7 @@ here=$TOP/tests/programs/cxx
 mkdir include
 ln -s "$TOP"/umem/umem*.h* "$TOP/vmem/vmem.h" include
 flags=(-O1 -g -Iinclude -isystem "$TOP" -D_GNU_SOURCE -pthread -Wall -Wextra -Wconversion -Wsign-conversion
-    -Wshadow -Wold-style-cast -Wcast-qual -pedantic -Werror)
+    -Wshadow -Wold-style-cast -Wcast-qual -Wredundant-decls -pedantic -Werror)
 export LD_LIBRARY_PATH=$B
 programs="cxx_cache cxx_containers cxx_arena"
 
@@ -40,6 +40,8 @@ build_and_run() {
 # The programs run in the newest standard, in which they differ most from those
 # that the Makefile builds.
 echo '#include <umem.hpp>' >alone.cc
+# In the other order than in cxx_retire.cc.
+printf '#include <%s>\n' umem.hpp urcu/urcu-memb.h umem_rcu.h >both.cc
 for cxx in $(printf '%s\n' "${CXX%% *}" g++ clang++ | sed s/^c++/g++/ |
     sort -u); do
 	command -v "$cxx" >/dev/null || continue
@@ -48,6 +50,7 @@ for cxx in $(printf '%s\n' "${CXX%% *}" g++ clang++ | sed s/^c++/g++/ |
 	done
 	"$cxx" "${flags[@]}" -std="$std" -fno-rtti -fsyntax-only alone.cc
 	"$cxx" "${flags[@]}" -std="$std" -fsyntax-only "$here/cxx_retire.cc"
+	"$cxx" "${flags[@]}" -std="$std" -fsyntax-only both.cc
 	for name in $programs; do
 		build_and_run "$name" "$cxx" -std="$std"
 	done
