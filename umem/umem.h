@@ -117,7 +117,8 @@ typedef int umem_constructor_t(void *buf, void *priv, int flags);
  * umem_cache_free(), nor in a umem_cache_alloc() that finds memory.  Therefore
  * a thread that calls these functions may hold a lock that the destructor
  * takes.  With the debug word guards, in contrast, each umem_cache_free() calls
- * the destructor.
+ * the destructor.  It must return: not by longjmp(), a C++ exception,
+ * pthread_exit() or cancellation.
  */
 typedef void umem_destructor_t(void *buf, void *priv);
 
@@ -138,11 +139,12 @@ typedef void umem_destructor_t(void *buf, void *priv);
  * It runs with no lock of the library held, in one of these threads:
  *  - the upkeep thread of the library, if it exists, for umem_reap(), for the
  *    limits, and for any request that finds no memory; that request waits for
- *    it for at most 100 ms.  All signals are blocked in that thread;
+ *    it for at most 200 ms.  All signals are blocked in that thread;
  *  - in a process without an upkeep thread, a thread that calls umem_reap(), or
  *    that calls umem_cache_alloc() and finds no memory; malloc() and
  *    umem_alloc() do not call it;
  *  - a thread that calls umem_cache_reap_now() or malloc_trim().
+ * It must return, as a umem_destructor_t must.
  */
 typedef void umem_reclaim_t(void *priv);
 
@@ -531,8 +533,8 @@ void umem_reap(void);
  * cflags	UMC_* or-ed together, or 0
  *
  * If bufsize or align is a multiple of the cache line (64), no two objects
- * share a line.  Returns the cache, to be destroyed by umem_cache_destroy(), or
- * NULL with errno set:
+ * share a line, unless source has a quantum below 64.  Returns the cache, to be
+ * destroyed by umem_cache_destroy(), or NULL with errno set:
  *	EINVAL	name is NULL; bufsize is 0; align is not a power of two or
  *		exceeds the quantum; UMC_NOHASH and UMC_NOTOUCH together; bits
  *		in cflags that are not UMC_*
@@ -621,7 +623,9 @@ umem_cache_t *umem_cache_create_args(
  * arg		passed to the two functions unchanged
  * max_idle	maximum number of idle resources; 0: no limit, so that resources
  *		stay idle until they were not used for some time.  A call in
- *		progress may exceed the limit by the resources that it moves
+ *		progress may exceed the limit by the resources that it moves,
+ *		and a program that runs on more CPUs than at its start by what
+ *		idles on these
  * cflags	UMC_NOMAGAZINE and UMC_NODEBUG, or-ed together, or 0.
  *		UMC_NOTOUCH is implied
  *
@@ -864,7 +868,8 @@ size_t umem_cache_alloc_bulk(
  * objects	the objects; NULL pointers in it are ignored.  It is not changed
  *
  * Never fails and leaves errno unchanged.  The function detects misuse as
- * umem_cache_free() does.  Source: kmem_cache_free_bulk() of Linux.
+ * umem_cache_free() does, but compares only the first object with those just
+ * freed.  Source: kmem_cache_free_bulk() of Linux.
  */
 void umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects);
 
@@ -895,7 +900,7 @@ size_t umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags);
  * size		exactly the requested size of each block, in bytes
  *
  * Never fails and leaves errno unchanged.  The function detects misuse as
- * umem_free() does.
+ * umem_free() does, but compares only the first block with those just freed.
  */
 void umem_free_bulk(size_t n, void *const *blocks, size_t size);
 

@@ -1076,6 +1076,16 @@ os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 }
 
 bool
+os_futex_await(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	uint64_t now = os_exact_ns(), end = now + ns;
+
+	for (; load_acquire(word) == value && now < end; now = os_exact_ns())
+		os_futex_wait(word, value, end - now);
+	return load_acquire(word) != value;
+}
+
+bool
 os_futex_wake(uint32_t *word, unsigned nwaiters)
 {
 	return kernel_call(SYS_futex, (long)word,

@@ -291,9 +291,12 @@ _Noreturn void os_abort(void);
 
 /*
  * os_futex_wait() sleeps while *word is value, at most ns nanoseconds (0: for
- * ever).  os_futex_wake() returns whether it woke a thread.
+ * ever), and at most until a signal is handled.  os_futex_await() does not end
+ * with a signal; it returns whether *word has another value.  os_futex_wake()
+ * returns whether it woke a thread.
  */
 void os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+bool os_futex_await(uint32_t *word, uint32_t value, uint64_t ns);
 bool os_futex_wake(uint32_t *word, unsigned nwaiters);
 
 /*

@@ -49,7 +49,7 @@
  * catches: umem/upkeep/update_thread.c update_thread_stop BUG_ASKS_FIRST
  *	`__atomic_store_n(&epoch, next, __ATOMIC_SEQ_CST);` =>
  *	`__atomic_store_n(&epoch, next, __ATOMIC_RELAXED);`
- * sum: c492f7fb15bf57f9
+ * sum: b131b298c52ce53c
  */
 #define NPROGRAM 3 /* threads 0 to 2 */
 #define NTHREAD  5 /* threads 3 and 4 do upkeep */

@@ -465,6 +465,20 @@ slow_reader(void *arg)
 	return (void *)n;
 }
 
+START_TEST(a_wait_goes_on_while_signals_are_handled)
+{
+	struct itimerval often = {{0, 1000}, {0, 1000}};
+	uint64_t from = os_now_ns();
+	uint32_t nothing = 0;
+
+	signal(SIGALRM, do_nothing);
+	ck_assert_int_eq(setitimer(ITIMER_REAL, &often, NULL), 0);
+	ck_assert(!os_futex_await(&nothing, 0, 50000000));
+	ck_assert_uint_ge(os_now_ns() - from, 30000000);
+	ck_assert(os_futex_await(&nothing, 1, 50000000));
+}
+END_TEST
+
 /* Write more than the pipe can hold, interrupted by signals. */
 START_TEST(a_write_is_whole)
 {
@@ -653,6 +667,7 @@ os_suite(void)
 	tcase_add_test(tcase, time_goes_on_by_the_clock);
 	tcase_add_test(tcase, the_clock_is_that_of_libc);
 	tcase_add_test(tcase, a_wait_ends_by_a_wake_by_a_change_or_by_time);
+	tcase_add_test(tcase, a_wait_goes_on_while_signals_are_handled);
 	tcase_add_test(tcase, a_write_is_whole);
 	tcase_add_test(tcase, membarrier_can_be_refused);
 	tcase_add_test(tcase, a_copy_that_no_handler_saw_is_a_process);

@@ -673,8 +673,9 @@ START_TEST(a_request_without_memory_has_the_thread_run_callbacks)
 	 * without end.
 	 */
 	pthread_mutex_lock(&program_lock);
-	for (int i = 0; i < 3; i++)
-		ck_assert(update_reclaim(1, 0, /* may_call */ _i != 0));
+	ck_assert(update_reclaim(1, 0, /* may_call */ _i != 0));
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert(!update_reclaim(1, i, /* may_call */ _i != 0));
 	ck_assert_uint_eq(get(&nasked), 1);
 	pthread_mutex_unlock(&program_lock);
 	wait_until_asked(2);

@@ -434,9 +434,9 @@ transit_ended(struct import *import, uint32_t seen, uint64_t until_ns)
 	if (!any)
 		return false;
 	__atomic_add_fetch(&import->nwaiting, 1, __ATOMIC_SEQ_CST);
-	os_futex_wait(&import->nends, seen, until_ns - now);
+	any = os_futex_await(&import->nends, seen, until_ns - now);
 	__atomic_sub_fetch(&import->nwaiting, 1, __ATOMIC_SEQ_CST);
-	return transit_ends(import) != seen;
+	return any;
 }
 
 /*
@@ -551,8 +551,13 @@ static unsigned
 import_take_bulk(struct umem_cache *cache, void **resources, unsigned n)
 {
 	unsigned got = pool_take(cache, resources, n);
+	int saved = errno;
 
-	return got != 0 ? got : import_call(cache, resources, n);
+	if (got == 0)
+		got = import_call(cache, resources, n);
+	/* Without any, the caller asks for a single one next, which sets it. */
+	errno = saved;
+	return got;
 }
 
 static bool

@@ -59,15 +59,15 @@ worker_await(uint64_t most_ns)
 	uint32_t seen = load_acquire(&worker_nends);
 	uintptr_t present = load_relaxed(&worker);
 
-	if (present == thread_self())
-		return false;
-	if (present != 0)
-		os_futex_wait(&worker_nends, seen, most_ns);
-	return true;
+	if (present == 0 || present == thread_self())
+		return present == 0;
+	return os_futex_await(&worker_nends, seen, most_ns);
 }
 
 void
 worker_after_fork(void)
 {
 	worker = 0;
+	/* The handler of a signal may have forked in worker_await(). */
+	worker_nends++;
 }

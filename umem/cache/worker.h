@@ -21,7 +21,8 @@ bool worker_is_self(void);
 
 /*
  * Waits until the present worker ends its turn, at most most_ns nanoseconds.
- * Returns false, without waiting, if the caller is the worker.
+ * Returns whether it has ended; false, without waiting, if the caller is the
+ * worker.
  */
 bool worker_await(uint64_t most_ns);
 

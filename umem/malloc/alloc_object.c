@@ -83,6 +83,7 @@ object_alloc_missed(umem_cache_t *cache, int flags)
 	 */
 	size_t bytes =
 	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
+	int saved = errno;
 	void *object;
 
 	if (mtbf_must_fail(flags, cache, cache->bufsize))
@@ -101,6 +102,7 @@ object_alloc_missed(umem_cache_t *cache, int flags)
 		if (!nofail_retry(flags))
 			return alloc_failed_by(error, cache);
 	}
+	errno = saved;
 	if (unlikely(cache->slabs.is_annotated))
 		cache_tell_alloc(cache, object);
 	return sample_object_instead(cache, object);

@@ -39,6 +39,7 @@ alloc_sized_once(size_t size, size_t align, bool zero)
 static noinline void *
 sized_alloc(size_t size, size_t align, int flags, bool zero)
 {
+	int saved = errno;
 	void *p;
 
 	if (size == 0)
@@ -53,6 +54,8 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 	do
 		p = alloc_sized_once(size, align, zero);
 	while (unlikely(p == NULL) && nofail_retry(flags));
+	if (likely(p != NULL))
+		errno = saved;
 	return p;
 }
 

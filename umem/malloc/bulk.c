@@ -144,14 +144,18 @@ static int
 bulk_get_all(umem_cache_t *cache, size_t n, void **objects, int flags)
 {
 	int error = cache_count(cache, n, flags);
+	int saved = (flags & UMEM_RESERVE) != 0 ? errno : 0;
 	size_t got;
 
 	if (error != 0)
 		return error;
 	got = bulk_get(cache, n, objects, flags);
 	umem_assert(got <= n);
-	if (unlikely(got < n) && (flags & UMEM_RESERVE) != 0)
+	if (unlikely(got < n) && (flags & UMEM_RESERVE) != 0) {
 		got += reserve_take(cache, n - got, objects + got);
+		if (got == n)
+			errno = saved;
+	}
 	if (likely(got == n)) {
 		if (unlikely(sample_is_on()))
 			bulk_sample(cache, n, objects);
@@ -219,6 +223,7 @@ bulk_alloc_each_once(size_t size, size_t n, void **blocks)
 static size_t
 bulk_alloc_each(size_t size, size_t n, void **blocks, int flags)
 {
+	int saved = errno;
 	size_t got;
 
 	if (mtbf_must_fail(flags, NULL, size))
@@ -228,6 +233,7 @@ bulk_alloc_each(size_t size, size_t n, void **blocks, int flags)
 		if (!nofail_retry(flags))
 			return 0;
 	}
+	errno = saved;
 	return n;
 }
 

@@ -195,6 +195,7 @@ public int
 umem_cache_set_reserve(umem_cache_t *cache, size_t n)
 {
 	size_t before = cache->reserve.want;
+	int saved = errno;
 
 	if (!reserve_grow(&cache->reserve, n))
 		return fail_int(ENOMEM);
@@ -206,6 +207,7 @@ umem_cache_set_reserve(umem_cache_t *cache, size_t n)
 		return fail_int(ENOMEM);
 	}
 	reserve_trim(cache);
+	errno = saved;
 	return 0;
 }
 

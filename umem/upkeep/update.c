@@ -270,7 +270,7 @@ reap_by_thread(void)
 	uint32_t seen = load_acquire(&reaps_done);
 
 	reap_request();
-	os_futex_wait(&reaps_done, seen, PROGRAM_WAIT_NS);
+	os_futex_await(&reaps_done, seen, PROGRAM_WAIT_NS);
 }
 
 bool
