@@ -285,6 +285,7 @@ command_options(int argc, char **argv)
 	close(ends[1]);
 	for (int c; (c = getc(list)) != EOF;)
 		putchar(c);
+	fclose(list);
 	return waitpid(child, &status, 0) == child ? WEXITSTATUS(status)
 						   : EXIT_OURS;
 }

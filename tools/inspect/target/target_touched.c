@@ -134,7 +134,7 @@ live_zero_pages(const struct target *target, uint64_t at, uint64_t bytes)
 {
 	struct {
 		uint64_t start, end, categories;
-	} regions[64];
+	} regions[64] = {0};
 	struct scan scan = {.size = sizeof(scan),
 	    .start = at,
 	    .end = at + bytes,
