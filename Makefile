@@ -92,6 +92,8 @@ endif
 comma	:= ,
 # GNU make up to 4.2 removes the backslash of \# in $(shell), later ones do not.
 hash	:= \#
+# $(call quoted,TEXT) is TEXT as one word of the shell.
+quoted	= '$(subst ','\'',$1)'
 
 # initial-exec: the first touch of a dynamic TLS variable may call malloc.
 # function-sections: umem/often.ld places functions.
@@ -147,6 +149,16 @@ RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 # The command knows the registers of two architectures.
 MACHINE	:= $(or $(ARCH),$(shell uname -m))
 TOOLS	:= $(if $(filter-out x86_64 aarch64,$(MACHINE)),,$B/umem)
+# The installed command looks in $(LIBDIR) if the library is not near itself.
+# Each LIBDIR has a folder for it, named by a checksum, because a target cannot
+# name each folder.  "make" builds it, so that "make install" of another user
+# leaves no files in $B.
+ifeq ($(LIBDIR),/usr/local/lib)
+BIN_O	:= $O/bin
+else
+BIN_O	:= $O/bin-$(shell printf %s $(call quoted,$(LIBDIR)) | sha256sum | cut -c -16)
+endif
+INSTALLED_TOOLS := $(TOOLS:$B/%=$(BIN_O)/%)
 # Names of code addresses come from elfutils and libiberty.
 TOOL_C	:= $(filter-out $(addprefix tools/inspect/symbols/,$(if $(APART),\
 	   symbols_dw.c demangle.c module_file.c,symbols_none.c)),\
@@ -175,7 +187,7 @@ NEEDS	:= $(if $(strip $(SETS)),packages)
 ifneq ($(filter address thread,$(SAN)),)
 all: $(LIBS) $(RCU)
 else
-all: $(LIBS) $(RCU) $(SHIM) $(if $(SAN),,$(TOOLS))
+all: $(LIBS) $(RCU) $(SHIM) $(if $(SAN),,$(TOOLS) $(INSTALLED_TOOLS))
 endif
 
 packages:
@@ -244,10 +256,6 @@ $B/libumem.a $B/libumem_malloc.a:
 	    $(OBJCOPY) --globalize-symbol=_.stapsdt.base $O/$(@F:.a=.o) && \
 	    rm -f $@ && $(AR) rcs $@ $O/$(@F:.a=.o)
 
-# The installed command looks in $(LIBDIR) if the library is not near itself;
-# the folder's name keeps one of another LIBDIR from being installed.
-BIN_O	:= $O/bin$(subst $(subst ,, ),+,$(LIBDIR))
-INSTALLED_TOOLS := $(TOOLS:$B/%=$(BIN_O)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/inspect/commands/run.o=$(BIN_O)/commands/run.o)
 TOOL_LIBS = $(if $(APART),,-ldw -lelf -liberty) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
@@ -269,7 +277,7 @@ $(INSTALLED_TOOLS): $(INSTALLED_O)
 $(BIN_O)/commands/run.o: tools/inspect/commands/run.c | requirements
 	@mkdir -p $(@D)
 	$(call short,CC,$<) \
-	    $(CC) $(CPPFLAGS) $(CFLAGS) -DUMEM_LIBDIR='"$(LIBDIR)"' -c -o $@ $<
+	    $(CC) $(CPPFLAGS) $(CFLAGS) $(call quoted,-DUMEM_LIBDIR="$(subst ",\",$(subst \,\\,$(LIBDIR)))") -c -o $@ $<
 
 # tests/unit/test_slab.c gives slab_suite(); the list follows the files.
 ROOMS	:= $(patsubst tests/unit/test_%.c,%,$(filter tests/unit/test_%,$(UNIT_C)))
@@ -550,12 +558,16 @@ man_links = awk '/^\.Sh/ { on = $$2 == "NAME" } \
 	on && $$1 == ".Nm" { file = FILENAME; sub(".*/", "", file); \
 	n = split(file, part, "."); \
 	if ($$2 "." part[n] != file) print part[n], $$2, file }' $(MAN)
-# These have their quotes because the name of a folder may have a blank.
-AT	= "$(DESTDIR)$(LIBDIR)"
-TO	= "$(DESTDIR)$(PREFIX)"
-TO_MAN	= "$(DESTDIR)$(MANDIR)"
-TO_GDB	= "$(DESTDIR)$(GDBDIR)"
-PC_DIRS	= 'prefix=$(PREFIX)' 'libdir=$(subst $(PREFIX)/,$${prefix}/,$(LIBDIR))' \
+AT	= $(call quoted,$(DESTDIR)$(LIBDIR))
+TO	= $(call quoted,$(DESTDIR)$(PREFIX))
+TO_MAN	= $(call quoted,$(DESTDIR)$(MANDIR))
+TO_GDB	= $(call quoted,$(DESTDIR)$(GDBDIR))
+TO_BASH	= $(call quoted,$(DESTDIR)$(BASHDIR))
+TO_ZSH	= $(call quoted,$(DESTDIR)$(ZSHDIR))
+# For a message that shows the word to the user.
+SHOWN	= $(call quoted,$(call quoted,$(LIBDIR)))
+PC_DIRS	= $(call quoted,prefix=$(PREFIX)) \
+	  $(call quoted,libdir=$(subst $(PREFIX)/,$${prefix}/,$(LIBDIR))) \
 	  'includedir=$${prefix}/include' ''
 # The libraries' files have the version of their interface; the names that
 # programs ask for are links.
@@ -564,9 +576,11 @@ INSTALLED := libumem libumem_malloc $(if $(RCU),libumem_rcu)
 
 # CMake finds the headers from the folder of the libraries, so that an installed
 # tree may move.
-UP	= $(shell realpath -m --relative-to="$(LIBDIR)" "$(PREFIX)")
-install_cmake = for file in umem-config umem-config-version; do \
-	sed -e 's|@VERSION@|$(VERSION)|' -e 's|@UP@|$(UP)|' \
+install_cmake = at=$(call quoted,$(LIBDIR)) to=$(call quoted,$(PREFIX)); \
+	up=$$(realpath -m --relative-to="$$at" "$$to"); \
+	up=$$(printf '%s\n' "$$up" | sed 's/[\\&|]/\\&/g'); \
+	for file in umem-config umem-config-version; do \
+	sed -e 's|@VERSION@|$(VERSION)|' -e "s|@UP@|$$up|" \
 	    tools/packaging/cmake/$$file.cmake.in \
 	    >$(AT)/cmake/umem/$$file.cmake || exit; done
 
@@ -600,9 +614,9 @@ endif
 	install -m 644 vmem/sys/vmem.h $(TO)/include/sys
 	$(if $(TOOLS),install -m 755 $(INSTALLED_TOOLS) $(TO)/bin)
 	@umask 022 && $(install_cmake)
-	umask 022 && install -d "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)"
-	install -m 644 tools/completion/umem.bash "$(DESTDIR)$(BASHDIR)"/umem
-	install -m 644 tools/completion/_umem "$(DESTDIR)$(ZSHDIR)"
+	umask 022 && install -d $(TO_BASH) $(TO_ZSH)
+	install -m 644 tools/completion/umem.bash $(TO_BASH)/umem
+	install -m 644 tools/completion/_umem $(TO_ZSH)
 	umask 022 && install -d $(TO)/share/umem
 	install -m 644 $(METRICS) $(TO)/share/umem
 	@umask 022 && printf '%s\n' $(PC_DIRS) 'Name: umem' \
@@ -626,10 +640,10 @@ ifeq ($(DESTDIR),)
 	@PATH=$$PATH:/sbin:/usr/sbin ldconfig >/dev/null 2>&1; \
 	! env LD_PRELOAD=libumem.so.1 true 2>&1 | grep -q libumem || printf \
 	    '%s\n' 'make install: programs do not find libumem.so.1 yet.' \
-	    'This command, run by root, makes $(LIBDIR) known to all programs:' \
-	    '    echo $(LIBDIR) >/etc/ld.so.conf.d/umem.conf && ldconfig' \
+	    'This command, run by root, makes the library known to all programs:' \
+	    '    echo '$(SHOWN)' >/etc/ld.so.conf.d/umem.conf && ldconfig' \
 	    'This one makes it known to programs of this shell:' \
-	    '    export LD_LIBRARY_PATH="$(LIBDIR)"'
+	    '    export LD_LIBRARY_PATH='$(SHOWN)
 endif
 
 uninstall:
@@ -644,12 +658,12 @@ uninstall:
 	    vmem.h sys/vmem.h) \
 	    $(addprefix $(TO)/,$(TOOLS:$B/%=bin/%)) \
 	    $(addprefix $(TO)/share/umem/,$(notdir $(METRICS))) \
-	    "$(DESTDIR)$(BASHDIR)"/umem "$(DESTDIR)$(ZSHDIR)"/_umem
+	    $(TO_BASH)/umem $(TO_ZSH)/_umem
 	@rmdir $(AT)/cmake/umem $(TO)/share/umem 2>/dev/null || :
 	@for page in $(MAN); do \
-		rm -f $(TO_MAN)"/man$${page##*.}/$${page##*/}"; done
+		rm -f $(TO_MAN)/"man$${page##*.}/$${page##*/}"; done
 	@$(man_links) | while read -r section name page; do \
-		rm -f $(TO_MAN)"/man$$section/$$name.$$section"; \
+		rm -f $(TO_MAN)/"man$$section/$$name.$$section"; \
 	done
 
 clean:

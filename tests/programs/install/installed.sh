@@ -227,13 +227,35 @@ printf '#!/bin/sh\n: >"%s/ran"\n' "$TMP" >bin/ldconfig
 chmod +x bin/ldconfig
 unset LD_LIBRARY_PATH
 [ ! -e ran ]
-said=$(PATH=$TMP/bin:$PATH make -s -C "$TOP" install PREFIX="$TMP/here")
+said=$(PATH=$TMP/bin:$PATH make -s -C "$TOP" install PREFIX="$TMP/a place")
 [ -e ran ]
-[[ $said = *"echo $TMP/here/lib >/etc/ld.so.conf.d/"* ]]
+[[ $said = *"echo '$TMP/a place/lib' >/etc/ld.so.conf.d/"* ]]
 eval "${said##*$'\n'}"
-said=$(make -s -C "$TOP" install PREFIX="$TMP/here")
+said=$(make -s -C "$TOP" install PREFIX="$TMP/a place")
 [[ $said != *"do not find"* ]]
 
 make -s -C "$TOP" uninstall DESTDIR="$root" PREFIX=/opt/umem
+left=$(find "$root" ! -type d)
+[ -z "$left" ] || { echo "left: $left"; exit 1; }
+
+# "make" builds all that "make install" copies: otherwise root's installation
+# would leave files of root in the build folder.
+make -s -C "$TOP" all PREFIX=/opt/all >/dev/null
+commands=$(make -n -C "$TOP" install DESTDIR="$root" PREFIX=/opt/all V=1)
+! grep -E ' -o |(ld|ar|objcopy) -' <<<"$commands" || {
+	echo "make install builds files"
+	exit 1
+}
+
+# Folders with characters that make and the shell know, and one that differs
+# only in such a character.  The files name the folder.
+for name in 'a b' 'a+b' "a:b%c;d|e&f,g(h)'i\"j#k"; do
+	make -s -C "$TOP" install DESTDIR="$root" PREFIX="/x/$name" >/dev/null
+	at=$root/x/$name
+	grep -qaF "/x/$name/lib" "$at/bin/umem"
+	grep -qxF "prefix=/x/$name" "$at/lib/pkgconfig/umem.pc"
+	grep -qF '_umem_libdir}/../include"' "$at/lib/cmake/umem/umem-config.cmake"
+	make -s -C "$TOP" uninstall DESTDIR="$root" PREFIX="/x/$name"
+done
 left=$(find "$root" ! -type d)
 [ -z "$left" ] || { echo "left: $left"; exit 1; }

@@ -125,7 +125,7 @@ find_shim(const char *program)
 	const char *candidates[] = {
 	    own ? xprint("%s/%s", own, shim) : NULL,
 	    own ? xprint("%s/../lib/%s", own, shim) : NULL,
-	    xprint(UMEM_LIBDIR "/%s", shim),
+	    xprint("%s/%s", UMEM_LIBDIR, shim),
 	};
 
 	for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
