@@ -575,9 +575,12 @@ FILE_VERSION := 1.0.0
 INSTALLED := libumem libumem_malloc $(if $(RCU),libumem_rcu)
 
 # CMake finds the headers from the folder of the libraries, so that an installed
-# tree may move.
+# tree may move.  busybox has no realpath --relative-to: there a way up of as
+# many folders as LIBDIR is below PREFIX, or else below the root.
 install_cmake = at=$(call quoted,$(LIBDIR)) to=$(call quoted,$(PREFIX)); \
-	up=$$(realpath -m --relative-to="$$at" "$$to"); \
+	up=$$(realpath -m --relative-to="$$at" "$$to" 2>/dev/null) || { \
+		case $$at in "$$to"/*) at=$${at$(hash)"$$to"} to= ;; esac; \
+		up=$$(echo "$$at" | sed 's|//*[^/][^/]*|/..|g')$$to; }; \
 	up=$$(printf '%s\n' "$$up" | sed 's/[\\&|]/\\&/g'); \
 	for file in umem-config umem-config-version; do \
 	sed -e 's|@VERSION@|$(VERSION)|' -e "s|@UP@|$$up|" \

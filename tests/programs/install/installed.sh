@@ -259,3 +259,15 @@ for name in 'a b' 'a+b' "a:b%c;d|e&f,g(h)'i\"j#k"; do
 done
 left=$(find "$root" ! -type d)
 [ -z "$left" ] || { echo "left: $left"; exit 1; }
+
+# busybox has no realpath --relative-to.
+printf '#!/bin/sh\nexit 1\n' >bin/realpath
+chmod +x bin/realpath
+config() {
+	PATH=$TMP/bin:$PATH make -s -C "$TOP" install DESTDIR="$root" "$@" >/dev/null
+	grep '/include"' "$root$libdir/cmake/umem/umem-config.cmake"
+}
+libdir=/opt/up/lib/triplet
+[[ $(config PREFIX=/opt/up LIBDIR=$libdir) = *'_umem_libdir}//../../include"'* ]]
+libdir=/lib
+[[ $(config PREFIX="/opt/a&b" LIBDIR=/lib) = *'_umem_libdir}//../opt/a&b/include"'* ]]
