@@ -383,30 +383,35 @@ resources_step(struct actor *a)
 	umem_cache_free_bulk(resource_cache, n, number);
 }
 
-/* A cache of its own, from its creation to its destruction. */
+/*
+ * A cache of its own, from its creation to its destruction.  A child of fork()
+ * inherits it without the thread, so its data are not on the thread's stack.
+ */
 static void
 season(struct actor *a)
 {
 	static const int flags[] = {0, UMC_NOMAGAZINE, UMC_NOTOUCH, 0};
+	static struct cache data[NACTORS];
 	enum {
 		NSLOTS = 60
 	};
-	struct cache own = {.name = "soak_season",
-	    .size = 16 + draw(a, 900),
-	    .constructs = true,
-	    .index = NCACHES,
-	    .cflags = flags[draw(a, 4)]};
-	struct umem_cache_args args = {.size = own.size,
+	struct cache *own = &data[a->number];
+	struct umem_cache_args args = {.size = 16 + draw(a, 900),
 	    .constructor = object_construct,
 	    .destructor = object_destruct,
-	    .cflags = own.cflags,
+	    .priv = own,
+	    .cflags = flags[draw(a, 4)],
 	    .reserve = draw(a, 8) ? 0 : draw(a, 10)};
 	void *at[NSLOTS] = {0};
 	unsigned mark = scarce_mark();
 
-	args.priv = &own;
-	own.cache = umem_cache_create_args(own.name, &args, sizeof(args));
-	if (own.cache == NULL) {
+	*own = (struct cache){.name = "soak_season",
+	    .size = args.size,
+	    .constructs = true,
+	    .index = NCACHES,
+	    .cflags = args.cflags};
+	own->cache = umem_cache_create_args(own->name, &args, sizeof(args));
+	if (own->cache == NULL) {
 		if (!may_fail(mark) || (errno != EAGAIN && errno != ENOMEM))
 			differs("no cache, errno %d", errno);
 		return;
@@ -417,33 +422,33 @@ season(struct actor *a)
 
 		if (*slot == NULL) {
 			mark = scarce_mark();
-			*slot = umem_cache_alloc(own.cache, UMEM_DEFAULT);
+			*slot = umem_cache_alloc(own->cache, UMEM_DEFAULT);
 			if (*slot == NULL) {
-				failed(mark, own.name, own.size);
+				failed(mark, own->name, own->size);
 				continue;
 			}
-			state = constructed_state(*slot, own.size, NCACHES);
+			state = constructed_state(*slot, own->size, NCACHES);
 			check_block(&state, "object of a season");
 			starts_set(*slot, 1, "is allocated twice");
 		} else {
 			starts_set(*slot, 0, "is freed twice");
-			umem_cache_free(own.cache, *slot);
+			umem_cache_free(own->cache, *slot);
 			*slot = NULL;
 		}
 		a->ops++;
 		if (n % 1000 == 0)
-			umem_cache_reap_now(own.cache);
+			umem_cache_reap_now(own->cache);
 	}
 	for (size_t i = 0; i < NSLOTS; i++)
 		if (at[i] != NULL)
 			starts_set(at[i], 0, "is freed twice");
-	umem_cache_free_bulk(own.cache, NSLOTS, at);
-	umem_cache_destroy(own.cache);
-	if (own.constructed != own.destructed)
+	umem_cache_free_bulk(own->cache, NSLOTS, at);
+	umem_cache_destroy(own->cache);
+	if (own->constructed != own->destructed)
 		differs("a destroyed cache has constructed %llu objects and "
 			"destructed %llu",
-		    (unsigned long long)own.constructed,
-		    (unsigned long long)own.destructed);
+		    (unsigned long long)own->constructed,
+		    (unsigned long long)own->destructed);
 }
 
 static vmem_t *memory_arena;
