@@ -9,8 +9,8 @@
 #
 # DEB_BUILD_OPTIONS=nocheck leaves out the unit tests.  DEB_HOST_ARCH=arm64
 # builds for another architecture than this machine's.  DEBFULLNAME and DEBEMAIL
-# name the maintainer.  The time in the packages is that of the commit, or in an
-# unpacked archive that of its files, so that two builds are equal.
+# name the maintainer.  The time in the packages is that of the commit, or
+# without git that of a file, so that two builds are equal.
 set -euo pipefail
 
 fail() {
@@ -32,11 +32,9 @@ tree=${tree%/*/*/*}
 cd "$tree"
 version=$(sed -n 's/^.define UMEM_VERSION "\(.*\)"/\1/p' umem/umem.h)
 maintainer="${DEBFULLNAME:-umem authors} <${DEBEMAIL:-umem@packages.invalid}>"
-if [ -e .git ]; then
-	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-else
-	SOURCE_DATE_EPOCH=$(stat -c %Y umem/umem.h)
-fi
+# git may be missing, and refuses the clone of another user.
+SOURCE_DATE_EPOCH=$({ [ -e .git ] && git log -1 --format=%ct; } 2>/dev/null ||
+    stat -c %Y umem/umem.h)
 export SOURCE_DATE_EPOCH
 copy=$folder/umem-$version
 rm -rf "$copy"
@@ -47,7 +45,8 @@ tar -c --exclude=./build --exclude='./build-*' --exclude=./.git \
 cp -r tools/packaging/debian "$copy"
 cd "$copy/debian"
 
-sed -i "s/@MAINTAINER@/$maintainer/" control
+literal=$(printf '%s\n' "$maintainer" | sed 's/[\\&/]/\\&/g')
+sed -i "s/@MAINTAINER@/$literal/" control
 cat >changelog <<END
 umem ($version) unstable; urgency=medium
 

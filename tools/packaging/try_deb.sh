@@ -26,7 +26,8 @@ system() {
 }
 
 get build-essential debhelper pkg-config
-"$tree/tools/packaging/make_deb.sh" "$1"
+# A name with characters that sed knows.
+DEBFULLNAME='A & B/C' "$tree/tools/packaging/make_deb.sh" "$1"
 system >/tmp/before
 get "$(readlink -f "$1")"/*.deb
 passed=0
