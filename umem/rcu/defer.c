@@ -60,6 +60,12 @@
  */
 #define PLAIN_ROUNDS 62
 
+/*
+ * Bytes of the objects in such a magazine, unless that is only one or two:
+ * the backlog does not count what lies on a CPU.  umem_rcu(3) has this bound.
+ */
+#define PLAIN_BYTES (64 * KIB)
+
 /* Rounds of a magazine for one object: so many are 32 bytes. */
 #define SINGLE_ROUND_CAPACITY 2
 
@@ -211,9 +217,14 @@ magazine_alloc(unsigned capacity)
 static struct magazine *
 layer_magazine_alloc(struct defer *layer)
 {
+	unsigned capacity = PLAIN_ROUNDS;
+
 	if (layer->cache != NULL && layer->cache->has_magazines)
 		return magazine_empty(&layer->cache->mag);
-	return magazine_alloc(PLAIN_ROUNDS);
+	while (capacity > SINGLE_ROUND_CAPACITY &&
+	       capacity * layer->mags.object_bytes > PLAIN_BYTES)
+		capacity = capacity / 2 - 1;
+	return magazine_alloc(capacity);
 }
 
 /*
