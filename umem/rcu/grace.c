@@ -353,13 +353,16 @@ domain_find(const void *key)
 struct domain *
 domain_make(const void *key, umem_grace_of_t *grace_of)
 {
+	struct umem_grace grace;
 	struct domain *domain;
 
+	/* Without the lock: the dynamic linker has locks of its own. */
+	grace_of(key, &grace);
 	lock_take(&defer_lock);
 	domain = domain_find(key);
 	if (domain == NULL && (domain = meta_alloc(sizeof(*domain))) != NULL) {
 		domain->key = key;
-		grace_of(key, &domain->grace);
+		domain->grace = grace;
 		domain->next = domains;
 		store_release(&domains, domain);
 	}

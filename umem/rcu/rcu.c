@@ -11,17 +11,36 @@
  * libumem_malloc.so.1 the process has first, and free() from the process's
  * malloc.
  */
+#include <dlfcn.h>
 #include <malloc.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <urcu/flavor.h>
 
 #include "umem/rcu/defer_api.h"
 #include "umem/umem_rcu.h"
 #include "vmem/base.h"
 
-/* Weak: defined where the process has the flavour bp. */
+/* Weak: defined where the process has the flavour bp from the start. */
 extern void urcu_bp_read_lock(void) __attribute__((weak));
+
+/*
+ * A plug-in may bring bp after this library.  A static program may not export
+ * its names.
+ */
+static bool
+flavor_is_bp(const struct rcu_flavor_struct *flavor)
+{
+	Dl_info info;
+
+	if (flavor->read_lock == NULL || flavor->read_lock == urcu_bp_read_lock)
+		return flavor->read_lock != NULL;
+	return dladdr((void *)(uintptr_t)flavor->read_lock, &info) != 0 &&
+	       info.dli_sname != NULL &&
+	       strcmp(info.dli_sname, "urcu_bp_read_lock") == 0;
+}
 
 static void
 grace_of(const void *key, struct umem_grace *grace)
@@ -32,8 +51,7 @@ grace_of(const void *key, struct umem_grace *grace)
 	grace->reading = flavor->read_ongoing;
 	grace->offline = flavor->thread_offline;
 	grace->online = flavor->thread_online;
-	grace->forks =
-	    flavor->read_lock != NULL && flavor->read_lock == urcu_bp_read_lock;
+	grace->forks = flavor_is_bp(flavor);
 }
 
 public int

@@ -1,0 +1,78 @@
+/*
+ * A plug-in brings the flavour bp after libumem_rcu.so.1 has been loaded.
+ * fork() does not ask a thread that holds the locks of bp whether it reads.
+ *
+ * test link: rcu
+ * test modes: default
+ * test preload: no
+ */
+#include <dlfcn.h>
+#include <umem_rcu.h>
+#include <urcu/flavor.h>
+
+#include "tests/programs/check.h"
+
+/* The flavour, and a copy of it that tells when a grace period has begun. */
+static const struct rcu_flavor_struct *bp;
+static struct rcu_flavor_struct watched;
+static bool has_begun;
+
+static void
+synchronize(void)
+{
+	__atomic_store_n(&has_begun, true, __ATOMIC_SEQ_CST);
+	bp->update_synchronize_rcu();
+}
+
+static void
+free_one(umem_cache_t *cache)
+{
+	void *object = umem_cache_alloc(cache, UMEM_DEFAULT);
+
+	check(object != NULL);
+	check(umem_cache_free_rcu_flavor(cache, object, &watched) == 0);
+}
+
+static void
+call(void *library, const char *name)
+{
+	void (*f)(void);
+
+	check((*(void **)&f = dlsym(library, name)) != NULL);
+	f();
+}
+
+int
+main(void)
+{
+	/* Version 8 is that of liburcu 0.13 and later. */
+	void *library = dlopen("liburcu-bp.so.8", RTLD_NOW);
+	umem_cache_t *cache =
+	    umem_cache_create("plugin", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	pid_t pid;
+
+	if (library == NULL)
+		skip("no liburcu-bp.so.8");
+	limit_time();
+	check(cache != NULL);
+	check((bp = dlsym(library, "urcu_bp_flavor")) != NULL);
+	watched = *bp;
+	watched.update_synchronize_rcu = synchronize;
+	/* The library's thread then waits for these locks. */
+	call(library, "urcu_bp_before_fork");
+	free_one(cache);
+	wait_until(__atomic_load_n(&has_begun, __ATOMIC_SEQ_CST));
+	pid = fork();
+	call(library, pid == 0 ? "urcu_bp_after_fork_child"
+			       : "urcu_bp_after_fork_parent");
+	if (pid == 0) {
+		limit_time();
+		free_one(cache);
+		check(umem_rcu_barrier_flavor(&watched) == 0);
+		exit(0);
+	}
+	child_end(pid);
+	check(umem_rcu_barrier_flavor(&watched) == 0);
+	umem_cache_destroy(cache);
+	return 0;
+}
