@@ -148,7 +148,9 @@
 
 /*
  * How long fork() waits for a turn.  A grace period is shorter unless a reader
- * is stuck, and then the child does without.
+ * is stuck, and then the child does without.  Each domain has this time: one
+ * whose readers are stuck would otherwise leave none for the others, which
+ * would be broken in the child.
  */
 #define FORK_NS 1000000000
 
@@ -1125,6 +1127,10 @@ layer_after_fork(struct domain *domain, struct defer *layer)
 static void
 domain_after_fork(struct domain *domain)
 {
+	/*
+	 * A fork() in a signal handler of the only thread may have interrupted
+	 * it as the owner of a header, for which a collection would wait.
+	 */
 	if (domain->thread_state != THREAD_ABSENT)
 		domain_collect(domain, /* all */ true);
 	domain->thread_state = THREAD_ABSENT;
