@@ -28,7 +28,7 @@ extern void urcu_bp_read_lock(void) __attribute__((weak));
 
 /*
  * A plug-in may bring bp after this library.  A static program may not export
- * its names.
+ * its names.  liburcu before 0.13 has two names for the function.
  */
 static bool
 flavor_is_bp(const struct rcu_flavor_struct *flavor)
@@ -39,7 +39,8 @@ flavor_is_bp(const struct rcu_flavor_struct *flavor)
 		return flavor->read_lock != NULL;
 	return dladdr((void *)(uintptr_t)flavor->read_lock, &info) != 0 &&
 	       info.dli_sname != NULL &&
-	       strcmp(info.dli_sname, "urcu_bp_read_lock") == 0;
+	       (strcmp(info.dli_sname, "urcu_bp_read_lock") == 0 ||
+		   strcmp(info.dli_sname, "rcu_read_lock_bp") == 0);
 }
 
 static void

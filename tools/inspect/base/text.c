@@ -88,49 +88,47 @@ proc_read(int pid, const char *name, char *text, size_t n)
 static bool
 write_all(int fd, const char *text, size_t n)
 {
-	while (n != 0) {
-		ssize_t done = write(fd, text, n);
+	FILE *file = xchecked(fdopen(fd, "w"));
 
-		if (done < 0)
-			return false;
-		text += done;
-		n -= (size_t)done;
-	}
-	return (fsync(fd) == 0 || errno == EINVAL) && close(fd) == 0;
+	return fwrite(text, 1, n, file) == n && fflush(file) == 0 &&
+	       (fsync(fd) == 0 || errno == EINVAL) && fclose(file) == 0;
 }
 
 void
-file_replace(const char *path, FILE *stream, char **text, size_t *n)
+file_write(
+    const char *path, bool replaces, FILE *stream, char **text, size_t *n)
 {
-	struct stat old;
-	bool is_there = stat(path, &old) == 0;
-	bool is_file = !is_there || S_ISREG(old.st_mode);
-	/* The file that a symbolic link leads to. */
-	char *at = is_there ? realpath(path, NULL) : xprint("%s", path);
-	char *new = at != NULL ? xprint("%s.XXXXXX", at) : NULL;
+	char *new = xprint("%s.XXXXXX", path);
 	mode_t mask = umask(0);
-	int fd = -1, error;
+	struct stat old;
+	int fd, error;
 
 	umask(mask);
 	if (fclose(stream) != 0)
 		fail_with(EXIT_ERROR, "out of memory");
 	/* A limit of the size of files is an error, too. */
 	signal(SIGXFSZ, SIG_IGN);
-	if (!is_file)
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-	else if (new != NULL)
-		fd = mkostemp(new, O_CLOEXEC);
-	if (fd >= 0 && is_file && is_there)
-		(void)!fchown(fd, old.st_uid, old.st_gid);
-	if (fd >= 0 &&
-	    (!is_file || fchmod(fd, is_there ? old.st_mode & 0777
-					     : 0666 & ~mask) == 0) &&
-	    write_all(fd, *text, *n) && (!is_file || rename(new, at) == 0))
-		return;
-	error = errno;
-	if (fd >= 0 && is_file)
+	if (lstat(path, &old) != 0 || replaces)
+		old = (struct stat){.st_mode = S_IFREG | (0666 & ~mask),
+		    .st_nlink = 1,
+		    .st_uid = geteuid()};
+	if (S_ISREG(old.st_mode) && old.st_nlink == 1 &&
+	    old.st_uid == geteuid() && (fd = mkostemp(new, O_CLOEXEC)) >= 0) {
+		/* Some file systems have no modes. */
+		(void)!fchmod(fd, old.st_mode & 0777);
+		if (write_all(fd, *text, *n) && rename(new, path) == 0)
+			return;
+		error = errno;
 		unlink(new);
-	fail_with(EXIT_ERROR, "%s: %s", path, strerror(error));
+		errno = error;
+		/* A file on which one is mounted cannot be replaced. */
+		replaces |= error != EBUSY;
+	}
+	if (replaces ||
+	    (fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) <
+		0 ||
+	    !write_all(fd, *text, *n))
+		fail_with(EXIT_ERROR, "%s: %s", path, strerror(errno));
 }
 
 /*

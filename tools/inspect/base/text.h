@@ -51,10 +51,12 @@ size_t proc_read(int pid, const char *file, char *text, size_t n);
 /*
  * Closes a stream of open_memstream(), which has set *text and *n, and writes
  * the text to a new file that replaces the one at path, or ends the command and
- * leaves the old file as it is.  Something else at path, as a pipe, gets the
- * text itself.
+ * leaves the old file as it is.  Without replaces, this is so for a file of the
+ * caller with one name; anything else at path, as a link or a file of another
+ * user, is opened and gets the text itself.
  */
-void file_replace(const char *path, FILE *stream, char **text, size_t *n);
+void file_write(
+    const char *path, bool replaces, FILE *stream, char **text, size_t *n);
 
 /* Parses a hexadecimal address, with or without 0x; false: invalid. */
 bool parse_address(const char *text, uint64_t *address);

@@ -229,6 +229,6 @@ command_metrics(int argc, char **argv)
 	out = path == NULL ? stdout : xchecked(open_memstream(&text, &n));
 	print_metrics(&all, every || all.n > 1, is_plain);
 	if (path != NULL)
-		file_replace(path, out, &text, &n);
+		file_write(path, /* replaces */ true, out, &text, &n);
 	return EXIT_OK;
 }

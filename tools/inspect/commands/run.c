@@ -273,6 +273,7 @@ command_options(int argc, char **argv)
 		fail_with(EXIT_OURS, "options takes no argument");
 	set_environment(&the_options, arguments[0]);
 	append_option("help");
+	signal(SIGCHLD, SIG_DFL);
 	if (pipe2(ends, O_CLOEXEC) != 0 ||
 	    (list = fdopen(ends[0], "r")) == NULL || (child = fork()) < 0)
 		fail_with(EXIT_OURS, "options: %s", strerror(errno));
@@ -286,6 +287,7 @@ command_options(int argc, char **argv)
 	for (int c; (c = getc(list)) != EOF;)
 		putchar(c);
 	fclose(list);
-	return waitpid(child, &status, 0) == child ? WEXITSTATUS(status)
-						   : EXIT_OURS;
+	return waitpid(child, &status, 0) == child && WIFEXITED(status)
+		   ? WEXITSTATUS(status)
+		   : EXIT_OURS;
 }

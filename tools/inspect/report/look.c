@@ -158,7 +158,7 @@ look_save(const struct look *look, const char *path)
 	FILE *file = xchecked(open_memstream(&text, &n));
 
 	look_write(look, file, path);
-	file_replace(path, file, &text, &n);
+	file_write(path, /* replaces */ false, file, &text, &n);
 }
 
 /* Reads a line behind the first; returns false if it is wrong. */
