@@ -638,6 +638,7 @@ START_TEST(the_thread_sleeps_and_is_woken)
 END_TEST
 
 static pthread_t asked_in; /* thread of the last call */
+static uint32_t nentered;  /* [atomic] calls that have begun */
 static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void
@@ -645,6 +646,7 @@ ask_with_lock(void *priv)
 {
 	(void)priv;
 	asked_in = pthread_self();
+	__atomic_add_fetch(&nentered, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&program_lock);
 	__atomic_add_fetch(&nasked, 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&program_lock);
@@ -670,10 +672,13 @@ START_TEST(a_request_without_memory_has_the_thread_run_callbacks)
 	wait_until_asked(1);
 	/*
 	 * The upkeep thread needs program_lock.  The request does not wait
-	 * without end.
+	 * without end.  A request made before the last turn has ended waits
+	 * for that only.
 	 */
 	pthread_mutex_lock(&program_lock);
-	ck_assert(update_reclaim(1, 0, /* may_call */ _i != 0));
+	for (unsigned i = 0; i < 100 && get(&nentered) < 2; i++)
+		update_reclaim(1, 0, /* may_call */ _i != 0);
+	wait_until(get(&nentered) >= 2);
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert(!update_reclaim(1, i, /* may_call */ _i != 0));
 	ck_assert_uint_eq(get(&nasked), 1);
