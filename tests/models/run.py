@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""run.py - the models in this folder, by Spin
+"""run.py - the models in this folder, by Spin and herd7
 
 	tests/models/run.py		verifies each model, and then expects
-					that Spin finds each of its bugs
+					that the bugs of each are found
 	tests/models/run.py NAME ...	these models only
 	tests/models/run.py --check	only compares the code with the models
 	tests/models/run.py --accept	writes the sums of the code as it is
@@ -10,7 +10,9 @@
 A model names the functions and macros that it stands for ("models: FILE NAME
 ...").  The sum of their text without comments and blanks is in the model: who
 changes the code looks at the model, changes it if need be, and accepts the sum.
-A bug is a macro BUG_NAME that the model tests.  A mutant of tests/mutants that
+A bug is a macro BUG_NAME that the model tests, or, in a litmus test, an order
+WEAK(NAME, order) that becomes relaxed.  A line "variants: NAME VALUE ..." has
+herd7 examine the test with each value of a macro.  A mutant of tests/mutants that
 is one of these bugs stands in the model, too ("catches: FILE FUNCTION BUG", then
 the code before and after); it counts as caught without a run.
 """
@@ -26,6 +28,7 @@ FOLDER = pathlib.Path(__file__).parent
 TOP = FOLDER.parent.parent
 COMMENT = re.compile(r'/\*.*?\*/', re.S)
 SUM = re.compile(r'^ \* sum:.*$', re.M)
+WEAK = re.compile(r'\bWEAK\((\w+), (\w+)\)')
 LIMIT_S = 600
 CATCHES = re.compile(r'^ \* catches: (\S+) (\w+) (BUG_\w+)\n'
                      r'((?: \*\t.*\n)+)', re.M)
@@ -51,7 +54,8 @@ def sum_of(model):
 
 
 def bugs_of(model):
-    return sorted(set(re.findall(r'^#if.*\b(BUG_\w+)', model, re.M)))
+    return sorted(set(re.findall(r'^#if.*\b(BUG_\w+)', model, re.M) +
+                      [f'BUG_{name}' for name, _ in WEAK.findall(model)]))
 
 
 def caught_mutants(model):
@@ -94,19 +98,24 @@ def check(path, accept):
     return good
 
 
+def run(*command, **options):
+    done = subprocess.run(command, check=False, timeout=LIMIT_S, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          **options)
+    if done.returncode:
+        sys.exit(f'{" ".join(map(str, command))}: {done.stdout}')
+    return done.stdout
+
+
 def verify(path, bug):
     """Returns the number of states and of errors that Spin finds."""
     with tempfile.TemporaryDirectory() as folder:
-        def run(*command):
-            return subprocess.run(command, cwd=folder, check=True,
-                                  timeout=LIMIT_S, text=True,
-                                  stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT).stdout
-        run('spin', '-a', *bug, path.resolve())
+        run('spin', '-a', *([f'-D{bug}'] if bug else []), path.resolve(),
+            cwd=folder)
         # A bug is found soon: to compile is most of the time.
         run('cc', '-O0' if bug else '-O2', '-DSAFETY', '-DCOLLAPSE',
-            '-DMEMLIM=6000', '-w', '-o', 'pan', 'pan.c')
-        said = run('./pan', '-m100000')
+            '-DMEMLIM=6000', '-w', '-o', 'pan', 'pan.c', cwd=folder)
+        said = run('./pan', '-m100000', cwd=folder)
     states = re.search(r'(\d+) states, stored', said)
     errors = re.search(r'errors: (\d+)', said)
     if not states or not errors or 'Search not completed' in said and \
@@ -115,20 +124,45 @@ def verify(path, bug):
     return int(states[1]), int(errors[1])
 
 
+def verify_litmus(path, bug, herd):
+    """Returns the number of outcomes and of wrong ones that herd7 finds."""
+    model = WEAK.sub(lambda order: 'relaxed' if bug == f'BUG_{order[1]}'
+                     else order[2], path.read_text(encoding='utf-8'))
+    variants = re.search(r'^ \* variants: (\w+) (.*)', model, re.M)
+    outcomes = wrong = 0
+    for value in variants[2].split() if variants else ['0']:
+        name = variants[1] if variants else 'VARIANT'
+        with tempfile.NamedTemporaryFile(suffix='.litmus') as file:
+            run('cpp', '-P', '-include', FOLDER / 'litmus.h',
+                f'-D{bug or "NO_BUG"}', f'-D{name}={value}', '-', '-o', file.name,
+                input=model)
+            said = run(*herd, '-model', 'rc11.cat', file.name)
+        found = re.search(r'^Positive: (\d+) Negative: (\d+)', said, re.M)
+        if not found:
+            sys.exit(f'{path.name}: {said}')
+        wrong += int(found[1])
+        outcomes += int(found[1]) + int(found[2])
+    return outcomes, wrong
+
+
 def main(arguments):
     options = {a for a in arguments if a.startswith('--')}
     names = set(arguments) - options
     passed = failed = 0
-    for path in sorted(FOLDER.glob('*.pml')):
+    herd = []
+    for path in sorted([*FOLDER.glob('*.pml'), *FOLDER.glob('*.litmus')]):
         if names and path.stem not in names:
             continue
         good = check(path, '--accept' in options)
         passed, failed = passed + good, failed + (not good)
         if options:
             continue
+        if path.suffix == '.litmus' and not herd:
+            herd = run(FOLDER / 'herd.sh', TOP / 'build' / 'models').split()
         for bug in [None] + bugs_of(path.read_text(encoding='utf-8')):
             begin = time.monotonic()
-            states, errors = verify(path, [f'-D{bug}'] if bug else [])
+            states, errors = (verify(path, bug) if path.suffix == '.pml'
+                              else verify_litmus(path, bug, herd))
             good = (errors != 0) == bool(bug)
             passed, failed = passed + good, failed + (not good)
             print(f'{"ok" if good else "FAIL"} {path.stem} {bug or "verified"}:'

@@ -134,11 +134,20 @@ START_TEST(objects_stay_constructed_from_use_to_use)
 }
 END_TEST
 
+/* Only this test moves rounds, and only those of one CPU. */
+static void
+no_update_and_one_cpu(void)
+{
+	update_interval_ns = (uint64_t)1 << 60;
+	stay_here();
+}
+
 START_TEST(objects_are_constructed_no_more_than_needed)
 {
 	umem_cache_t *cache = create(0);
 	uint32_t n;
 
+	no_update_and_one_cpu();
 	take_many(cache, 1000);
 	n = nmade;
 	ck_assert_uint_eq(n, 1000);
@@ -846,14 +855,6 @@ create_without_destructor(void)
 
 	ck_assert_ptr_nonnull(cache);
 	return cache;
-}
-
-/* Only this test moves rounds, and only those of one CPU. */
-static void
-no_update_and_one_cpu(void)
-{
-	update_interval_ns = (uint64_t)1 << 60;
-	stay_here();
 }
 
 static void

@@ -91,8 +91,11 @@ look_at(const char *name)
 
 	wait_until((tid = task_named(name)) != 0);
 	check(tid != 0);
-	/* The thread gives up its creator's nice value itself. */
-	wait_until(getpriority(PRIO_PROCESS, (id_t)tid) != -7);
+	/* The thread itself gives up what it has of its creator. */
+	wait_until(getpriority(PRIO_PROCESS, (id_t)tid) != -7 &&
+		   sched_getscheduler(tid) == SCHED_OTHER &&
+		   sched_getaffinity(tid, sizeof(cpus), &cpus) == 0 &&
+		   CPU_EQUAL(&cpus, &at_start));
 	nice_value = getpriority(PRIO_PROCESS, (id_t)tid);
 	check(nice_value == 0 || nice_value == inner_nice);
 	check(sched_getscheduler(tid) == SCHED_OTHER);
