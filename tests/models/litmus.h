@@ -9,12 +9,12 @@
 #define acq_rel memory_order_acq_rel
 #define seq_cst memory_order_seq_cst
 
-#define load(p, order)      atomic_load_explicit(p, order)
-#define store(p, x, order)  atomic_store_explicit(p, x, order)
-#define add(p, n, order)    atomic_fetch_add_explicit(p, n, order)
-#define sub(p, n, order)    atomic_fetch_sub_explicit(p, n, order)
-#define swap(p, x, order)   atomic_exchange_explicit(p, x, order)
-#define fence(order)        atomic_thread_fence(order)
+#define load(p, order)     atomic_load_explicit(p, order)
+#define store(p, x, order) atomic_store_explicit(p, x, order)
+#define add(p, n, order)   atomic_fetch_add_explicit(p, n, order)
+#define sub(p, n, order)   atomic_fetch_sub_explicit(p, n, order)
+#define swap(p, x, order)  atomic_exchange_explicit(p, x, order)
+#define fence(order)       atomic_thread_fence(order)
 /* Compares with *from, a word of its own. */
-#define compare_swap(p, from, to, order) \
+#define compare_swap(p, from, to, order)                                       \
 	atomic_compare_exchange_strong_explicit(p, from, to, order, relaxed)
