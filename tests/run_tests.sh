@@ -61,7 +61,7 @@
 # the programs with threads in their modes, the suites with threads in the
 # locked mode, and those of RSEQ_SUITES in mode rseq, too.  There,
 # tests/rseq_watcher.h tells it the stores of the restartable sequences, and
-# tests/programs/rcu/rcu.h what a grace period of liburcu waits for.
+# tests/programs/rcu/rcu.h the order that grace periods of liburcu make.
 #
 # EMULATED=qemu is for binaries of another architecture, which the kernel runs
 # by QEMU's user mode; see tools/build/others.sh.  There the library has the

@@ -21,8 +21,8 @@
 #include "tests/programs/check.h"
 
 /*
- * ThreadSanitizer does not see how a grace period waits for a section.  Builds
- * for it are told that a section that has ended precedes the end of a grace
+ * ThreadSanitizer does not see that a grace period waits for sections.  Builds
+ * for it have annotations: a section that has ended precedes the end of a grace
  * period.
  */
 #ifdef __SANITIZE_THREAD__
