@@ -54,12 +54,14 @@
 # and programs in C++ are skipped, except for scripts that look for the command
 # themselves: by "command -v NAME", or for all of them by "command -v $...".
 #
-# In a build with SAN, scripts are left out.  The address and the thread
-# sanitizer have a malloc of their own, so their programs are those with a
-# "link", without the preload.  ThreadSanitizer does not see the grace periods
-# of liburcu: it runs the suites and programs with threads, without "link: rcu",
-# in the locked mode, and the suites of RSEQ_SUITES in mode rseq, too.  There,
-# tests/rseq_watcher.h tells it the stores of the restartable sequences.
+# In a build with SAN, scripts are left out, except for real_*.sh of a build
+# with SAN=undefined: its library can be preloaded into programs of the machine.
+# The address and the thread sanitizer have a malloc of their own, so their
+# programs are those with a "link", without the preload.  ThreadSanitizer runs
+# the programs with threads in their modes, the suites with threads in the
+# locked mode, and those of RSEQ_SUITES in mode rseq, too.  There,
+# tests/rseq_watcher.h tells it the stores of the restartable sequences, and
+# tests/programs/rcu/rcu.h the order that grace periods of liburcu make.
 #
 # EMULATED=qemu is for binaries of another architecture, which the kernel runs
 # by QEMU's user mode; see tools/build/others.sh.  There the library has the
@@ -206,11 +208,12 @@ end_session() {
 	[ ${#members[@]} -eq 0 ] || kill -KILL "${members[@]}" 2>/dev/null
 }
 
-# The suites for mode rseq.  Those of samples are left out, because the fast
-# paths read words plainly that umem_sample() stores; cache, import, limit and
-# reclaim, because they count objects or memory, and cache failed by that on a
-# busy machine; magazine, because it takes too long.
-RSEQ_SUITES=' alloc bulk cpu defer_order fork freed typesafe '
+# The suites for mode rseq, of those that pass objects from thread to thread.
+# cache, import, limit and reclaim are left out, because they count objects or
+# memory, and cache and reclaim failed by that on a busy machine; magazine and
+# sample, because they take too long.
+RSEQ_SUITES=' alloc bulk cpu defer_order exit_check fork freed grace '
+RSEQ_SUITES+='magazine_bulk nofail quarantine sample_object typesafe '
 
 # unit_job ROOM [MODE] - one suite of $B/unit; Check counts its tests
 unit_job() {
@@ -376,7 +379,8 @@ if [ "${1-}" = --job ]; then
 	[ -z "$SAN" ] || [ "$SAN" = undefined ] || unset SHIM
 	[ "$kind" = unit ] || export ASAN_OPTIONS=detect_leaks=0
 	if [ "$SAN" = thread ]; then
-		export TSAN_OPTIONS=report_thread_leaks=0:die_after_fork=0
+		TSAN_OPTIONS=report_thread_leaks=0:die_after_fork=0
+		export TSAN_OPTIONS+=:suppressions=$TOP/tests/thread.supp
 		! setarch -R true 2>/dev/null || PLAIN=(setarch -R)
 	fi
 	if [ "$kind" != unit ] && read -r tool < <(lacks "$1"); then
@@ -476,8 +480,7 @@ suits() {
 		[ -n "$(header link "$1")" ] &&
 		    [ "$(header preload "$1")" != yes ]
 	} || return
-	[ "$SAN" != thread ] ||
-	    { [ "$(header link "$1")" != rcu ] && has_threads "$1"; }
+	[ "$SAN" != thread ] || has_threads "$1"
 }
 
 # add_program SOURCE RUN
@@ -486,8 +489,7 @@ add_program() {
 
 	suits "$1" "$2" || return
 	modes=$(last modes "$1" "$2")
-	if [ "$SAN" = thread ] ||
-	    [[ -n $EMULATED && " ${modes-} " != *" default "* ]]; then
+	if [[ -n $EMULATED && " ${modes-} " != *" default "* ]]; then
 		modes=locked
 	fi
 	for mode in ${modes:-rseq locked}; do
@@ -495,6 +497,12 @@ add_program() {
 		# A blank at the end of a line would join it to the next one.
 		add_job "$(header alone "$1")" program "$1" "$mode" ${2:+"$2"}
 	done
+}
+
+# suits_script SOURCE - may this script run in this build?
+suits_script() {
+	is_left_out "$1" '' && return 1
+	[ -z "$SAN" ] || [[ $SAN == undefined && $1 == */real_*.sh ]]
 }
 
 # sources FOLDER - its tests; a folder "parts" holds parts of its scripts
@@ -523,8 +531,7 @@ for folder in "${folders[@]}"; do
 		name=$(basename "${source%.*}")
 		wanted "$name" || continue
 		if [[ $source == *.sh ]]; then
-			! runs scripts || [ -n "$SAN" ] ||
-			    is_left_out "$source" '' ||
+			! runs scripts || ! suits_script "$source" ||
 			    add_job "$(header alone "$source")" script "$source"
 			continue
 		fi

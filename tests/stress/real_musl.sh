@@ -1,5 +1,6 @@
 #!/bin/bash
 # test timeout: 2400
+# test not with: undefined is not in its library
 # Real programs that musl-gcc builds from Debian's sources: busybox, Lua, SQLite
 # and Redis with two threads for input and output.  Each runs with the library
 # preloaded, and linked statically with libumem_malloc.a.  The results are

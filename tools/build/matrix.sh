@@ -9,18 +9,20 @@
 #	lint		make lint, counted as one test
 #	release		all tests, as `make test`
 #	undefined	the unit tests and programs with SAN=undefined and
-#			DEBUG=1: the assertions are on
-#	debug		the scripts with DEBUG=1, since the row "undefined" has
-#			the other tests
+#			DEBUG=1: the assertions are on; and the real programs of
+#			the machine, on this library
+#	debug		the scripts with DEBUG=1, without those of real
+#			programs, since the row "undefined" has the other tests
 #	address		the unit tests, and the programs that link libumem, with
 #			SAN=address.  The other programs run on the malloc() of
 #			umem, which is preloaded, but the sanitizer has its own;
 #			so does that of the next row
 #	thread		the unit tests and the programs that link libumem, of
-#			these the ones with threads, with SAN=thread, in the
-#			locked mode; the lists that threads follow without a
-#			lock have their tests here, among others in the suites
-#			grace, defer_order and typesafe
+#			these the ones with threads, with SAN=thread: the
+#			programs in all their modes, the suites in the locked
+#			mode, some in mode rseq, too; the lists that threads
+#			follow without a lock have their tests here, among
+#			others in the suites grace, defer_order and typesafe
 #	clang		the unit tests, and the programs in FOLDERS below, of a
 #			build by clang (in Debian 12, clang 14), which may warn
 #			of nothing in the library and the unit tests.  The other
@@ -62,7 +64,8 @@ run_row() {
 	lint) make lint && echo '1 passed, 0 failed' ;;
 	release) make CFLAGS='-O2 -g -Werror' test ;;
 	undefined) make SAN=undefined DEBUG=1 test ;;
-	debug) make DEBUG=1 TESTS=scripts test ;;
+	debug) make DEBUG=1 TESTS=scripts FOLDERS="$(find tests/programs \
+	    -mindepth 1 -maxdepth 1 -type d ! -name real -printf '%f ')" test ;;
 	address | thread) make "SAN=$1" TESTS='unit programs' test ;;
 	clang) make CC=clang CXX=clang++ CFLAGS='-O2 -g -Werror' \
 	    FOLDERS="$FOLDERS" TESTS='unit programs' test ;;

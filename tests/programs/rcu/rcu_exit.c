@@ -7,6 +7,7 @@
  * test run: exit
  * test run: last_thread
  * test args: last_thread
+ * test not with: thread has a thread of its own that does not end
  * test timeout: 60
  * test stderr: ^exit handler$
  */

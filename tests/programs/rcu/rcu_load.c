@@ -7,6 +7,7 @@
  *
  * NFREES is the number of frees of each thread.  Run with rcu_budget=4m.
  *
+ * test not with: thread needs more memory than the bound
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  * test args: 30000

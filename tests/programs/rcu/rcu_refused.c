@@ -5,6 +5,7 @@
  *
  * test account: no
  * test not with: address needs memory that is refused
+ * test not with: thread needs memory that is refused
  * test link: rcu
  * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  */

@@ -67,6 +67,7 @@ run(void)
 	pthread_t updaters[NUPDATERS];
 	uint64_t end;
 
+	rcu_watch();
 	kinds_setup();
 	for (unsigned kind = 0; kind < NKINDS; kind++)
 		for (unsigned i = 0; i < nodes_of(kind); i++) {
