@@ -484,8 +484,8 @@ fuzz: all | $(NEEDS)
 	    CFLAGS='-O2 -g -fsanitize-coverage=inline-8bit-counters,pc-table'
 	@tests/fuzz/run.sh build-fuzz '$(TIME)'
 
-# Lines and branches that the tests execute.  GNU ld's scripts have no place for
-# the sections of the counters.
+# Lines and branches that the tests execute, or those of TESTS and FOLDERS with
+# PART=1.  GNU ld's scripts have no place for the sections of the counters.
 COVER_FLAGS := -fprofile-instr-generate -fcoverage-mapping \
 	-mllvm -runtime-counter-relocation
 $(COVER_O): tools/build/coverage.c | requirements
@@ -497,9 +497,9 @@ coverage: | $(NEEDS)
 	@rm -rf build-coverage/profiles
 	@env -u MAKEFLAGS -u MFLAGS COVERAGE_DIR='$(abspath build-coverage)/profiles' \
 	    $(MAKE) --no-print-directory B=build-coverage CC=clang CXX=clang++ COVER=1 \
-	    GNU_FLAGS= CFLAGS='-O1 -gdwarf-4 $(COVER_FLAGS)' test || \
+	    GNU_FLAGS= CFLAGS='-O2 -gdwarf-4 $(if $(PART),-Werror) $(COVER_FLAGS)' test || \
 	    echo 'make coverage: a failed test counts, too' >&2
-	@tools/build/coverage.py build-coverage
+	@tools/build/coverage.py $(if $(PART),--part) build-coverage
 
 # N mutants of FILES, chosen by SEED; make coverage comes first.
 N	?= 20

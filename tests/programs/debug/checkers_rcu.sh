@@ -1,4 +1,5 @@
 #!/bin/bash
+# test not with: coverage, in which valgrind takes records of it for functions
 # test timeout: 200
 # memcheck sees a deferred free: a second free is reported, and so is an access
 # after the grace period.  Readers may use the memory before its end, and there

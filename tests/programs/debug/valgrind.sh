@@ -1,4 +1,5 @@
 #!/bin/bash
+# test not with: coverage, in which valgrind takes records of it for functions
 # test timeout: 300
 # valgrind runs programs on our malloc: in locked mode, without complaints.
 set -eu
