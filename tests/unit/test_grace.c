@@ -620,9 +620,16 @@ slabs_stay_until_destroyed(void)
 	return domain_find(&two)->nsynchronizing == 0;
 }
 
-/* Otherwise the thread of one would wait for the parent's readers of two. */
+/*
+ * Otherwise the thread of one would wait for the parent's readers of two, which
+ * are other threads.
+ */
 START_TEST(a_child_waits_for_no_flavour_that_it_does_not_use)
 {
+	struct domain *domain = defer_new(cache_new("started", 64), &one);
+
+	/* See a_child_frees_what_it_adds_to_a_magazine_of_its_parent. */
+	wait_until(__atomic_load_n(&domain->collect_ns, __ATOMIC_RELAXED) != 0);
 	forked = stable_new();
 	umem_defer_attach(forked, &one, grace_of);
 	umem_defer_attach(forked, &two, grace_of);

@@ -114,6 +114,9 @@
  *	in lists.
  *	    This comes before all locks of the library are taken, because a
  *	reader may need them to leave its section.
+ *	    A process with one thread does nothing of this (umem/fork.c).  Its
+ *	child goes on with the call that a signal handler has interrupted to
+ *	fork, and with the counts that this call has changed or will change.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -1118,21 +1121,17 @@ layer_after_fork(struct domain *domain, struct defer *layer)
 }
 
 /*
- * In the child: the domain's thread does not exist.  Therefore no header may
- * stay open.  Otherwise sections would push into magazines that nobody
- * collects, or, in a broken domain, that nobody ever releases.
+ * In the child of a process with several threads: the domain's thread does not
+ * exist.  Therefore no header may stay open.  Otherwise sections would push
+ * into magazines that nobody collects, or, in a broken domain, that nobody ever
+ * releases.
  *	The backlog is counted anew: a thread that does not exist here may have
  *	counted an object that it had not put yet, or had in hand.
  */
 static void
 domain_after_fork(struct domain *domain)
 {
-	/*
-	 * A fork() in a signal handler of the only thread may have interrupted
-	 * it as the owner of a header, for which a collection would wait.
-	 */
-	if (domain->thread_state != THREAD_ABSENT)
-		domain_collect(domain, /* all */ true);
+	domain_collect(domain, /* all */ true);
 	domain->thread_state = THREAD_ABSENT;
 	domain->is_inherited = !domain->grace.forks;
 	/* A function of the program that a cycle called has forked. */
