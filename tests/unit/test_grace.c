@@ -1232,6 +1232,33 @@ START_TEST(a_free_beyond_the_budget_does_not_wait_for_release_functions)
 }
 END_TEST
 
+/*
+ * The caller holds the mutex for which the domain's thread waits in a release
+ * function.  Meanwhile another thread's plain objects are released.
+ */
+START_TEST(a_free_waits_for_the_release_of_such_objects_only)
+{
+	pthread_t thread;
+	unsigned n;
+
+	import_setup();
+	defer_budget = KIB;
+	pthread_mutex_lock(&taken_by_destructor);
+	defer_imports(imports);
+	ck_assert(becomes_positive(&nwaiting));
+	ck_assert_int_eq(
+	    pthread_create(&thread, NULL, defer_always, plain), 0);
+	defer_imports(imports);
+	n = nended;
+	set((int *)&is_ending, 1);
+	pthread_join(thread, NULL);
+	pthread_mutex_unlock(&taken_by_destructor);
+	ck_assert_uint_eq(n, 0);
+	umem_cache_destroy(imports);
+	umem_cache_destroy(plain);
+}
+END_TEST
+
 static void
 release_slowly(void *unused, void *const *store, size_t n)
 {
@@ -1603,6 +1630,30 @@ START_TEST(without_memory_a_free_calls_no_function_of_the_program)
 }
 END_TEST
 
+/* An object that is a sample is destructed by its free. */
+START_TEST(without_memory_a_free_calls_no_destructor_of_a_sample)
+{
+	umem_cache_t *cache = umem_cache_create("sampled", 64, 0, construct,
+	    destruct, NULL, NULL, NULL, 0);
+	void *object;
+
+	defer_new(cache_new("other", 64), &one);
+	ck_assert_int_eq(umem_sample(1), 0);
+	object = umem_cache_alloc(cache, UMEM_NOFAIL);
+	ck_assert_int_eq(umem_sample(0), 0);
+	ck_assert_uint_eq(load_relaxed(&cache->nsamples), 1);
+	use_up_meta();
+	ck_assert_int_eq(umem_defer_object(cache, object, &one, grace_of), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_uint_eq(nended, 0);
+	os_fail_nth(0, 0);
+	ck_assert_int_eq(umem_defer_object(cache, object, &one, grace_of), 0);
+	umem_cache_destroy(cache);
+	/* The sample, and the object in whose place the program has it. */
+	ck_assert_uint_eq(nended, 2);
+}
+END_TEST
+
 START_TEST(without_memory_for_a_layer_a_large_block_is_refused)
 {
 	void *block = umem_alloc(SIZE_CLASS_MAX + 1, UMEM_NOFAIL);
@@ -1704,6 +1755,8 @@ grace_suite(void)
 	tcase_add_test(tcase, a_child_without_grace_periods_starts_no_thread);
 	tcase_add_loop_test(tcase,
 	    a_free_beyond_the_budget_does_not_wait_for_release_functions, 0, 2);
+	tcase_add_test(
+	    tcase, a_free_waits_for_the_release_of_such_objects_only);
 	tcase_add_test(tcase, slow_release_functions_slow_freeing_threads_down);
 	tcase_add_loop_test(
 	    tcase, threads_wait_as_long_as_objects_are_released, 0, 2);
@@ -1752,6 +1805,8 @@ grace_suite(void)
 	    without_memory_for_a_magazine_a_free_waits_for_readers, 0, 2);
 	tcase_add_loop_test(tcase,
 	    without_memory_a_free_calls_no_function_of_the_program, 0, 2);
+	tcase_add_test(
+	    tcase, without_memory_a_free_calls_no_destructor_of_a_sample);
 	tcase_add_test(
 	    tcase, without_memory_for_a_layer_a_large_block_is_refused);
 	tcase_add_test(tcase, a_deferred_free_with_a_wrong_size_is_reported);

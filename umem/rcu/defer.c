@@ -113,6 +113,17 @@ cache_is_plain(const struct umem_cache *cache)
 	       (cache->debug == 0 && !cache->slabs.is_annotated);
 }
 
+/*
+ * May the free of an object call the program?  If the object is a sample, it
+ * calls the destructor.  For a cache of which no further object can become one.
+ */
+static bool
+cache_calls_program(const struct umem_cache *cache)
+{
+	return cache->free_calls_out || (cache->destruct != NULL &&
+					    load_relaxed(&cache->nsamples) != 0);
+}
+
 static struct defer *
 layer_create(
     struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
@@ -136,7 +147,7 @@ layer_create(
 	layer->domain = domain;
 	layer->cache = cache;
 	layer->kind = kind;
-	layer->calls_program = cache != NULL && cache->free_calls_out;
+	layer->calls_program = cache != NULL && cache_calls_program(cache);
 	return layer;
 }
 
@@ -164,15 +175,13 @@ domain_add_layer_locked(struct domain *domain, struct defer *layer)
 static struct defer *
 cache_layer(struct domain *domain, struct umem_cache *cache)
 {
-	uint32_t nsamples = sample_object_exclude(cache);
 	struct defer *layer;
 
+	sample_object_exclude(cache);
 	lock_take(&defer_lock);
 	layer = layer_find(cache, domain->key);
 	if (layer == NULL &&
 	    (layer = layer_create(domain, cache, DEFER_OBJECT)) != NULL) {
-		layer->calls_program |=
-		    nsamples != 0 && cache->destruct != NULL;
 		layer->next_of_cache = cache->defers;
 		domain_add_layer_locked(domain, layer);
 		/* Release; pairs with the acquire in chain_foreach(). */
@@ -402,6 +411,14 @@ defer_pending_bytes(const struct defer *layer)
 	return bytes;
 }
 
+static void
+layer_count_released(struct defer *layer, unsigned n)
+{
+	add_relaxed(&layer->domain->nreleased, n);
+	if (layer->calls_program)
+		add_relaxed(&layer->domain->ncalled, n);
+}
+
 /* Puts an object back where it came from, after a grace period. */
 static void
 defer_release(struct defer *layer, void *object)
@@ -417,7 +434,7 @@ defer_release(struct defer *layer, void *object)
 		single_release(layer, object);
 		break;
 	}
-	add_relaxed(&layer->domain->nreleased, 1);
+	layer_count_released(layer, 1);
 }
 
 /* Do the layer's magazines go to a depot as they are? */
@@ -468,7 +485,7 @@ layer_free_samples(struct defer *layer, struct magazine *mag)
 			layer->cache, mag->round[i], layer_api_name(layer)))
 			mag->round[n++] = mag->round[i];
 	mag->nrounds = n;
-	add_relaxed(&layer->domain->nreleased, all - n);
+	layer_count_released(layer, all - n);
 }
 
 void
@@ -484,7 +501,7 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 		magazine_delete(mag);
 		return;
 	}
-	add_relaxed(&layer->domain->nreleased, mag->nrounds);
+	layer_count_released(layer, mag->nrounds);
 	if (unlikely(layer->cache->slabs.is_annotated) &&
 	    !layer->cache->slabs.is_type_stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)
@@ -675,7 +692,7 @@ static int
 object_free_after_wait(struct domain *domain, struct umem_cache *cache, void *p,
     size_t size, unsigned kind)
 {
-	if (cache->free_calls_out || !domain_wait(domain))
+	if (cache_calls_program(cache) || !domain_wait(domain))
 		return domain_is_broken(domain) ? ENOTSUP : EAGAIN;
 	if (kind == API_OBJECT)
 		umem_cache_free(cache, p);

@@ -89,6 +89,7 @@ struct domain {
 	uint64_t collect_ns;   /* [t] when magazines were collected last */
 	uint64_t ngraces;      /* [a] grace periods that were waited for */
 	uint64_t nreleased;    /* [a] objects released after one */
+	uint64_t ncalled;      /* [a] of these, of layers with calls_program */
 
 	/* [t] the domain's thread releases slabs of this layer, or NULL */
 	struct defer *releasing;

@@ -826,8 +826,9 @@ domain_thread_hurry(struct domain *domain)
 /*
  * Lets the domain's thread release objects of a layer that may call the
  * program, until there is less than the budget.  If that thread has released
- * nothing for PROGRAM_WAIT_NS, the caller goes on, because it may hold the lock
- * for which that thread waits.  The clock tells, because signals end a wait.
+ * none of these for PROGRAM_WAIT_NS, the caller goes on, because it may hold the
+ * lock for which that thread waits.  Other threads may release objects of other
+ * layers meanwhile.  The clock tells, because signals end a wait.
  */
 static void
 domain_let_thread_release(struct domain *domain)
@@ -837,12 +838,12 @@ domain_let_thread_release(struct domain *domain)
 	do {
 		uint32_t n = load_acquire(&domain->nreleases);
 
-		before = load_relaxed(&domain->nreleased);
+		before = load_relaxed(&domain->ncalled);
 		domain_thread_hurry(domain);
 		if (!domain_is_over(domain, 1))
 			return;
 		os_futex_wait(&domain->nreleases, n, PROGRAM_WAIT_NS);
-		if (load_relaxed(&domain->nreleased) != before)
+		if (load_relaxed(&domain->ncalled) != before)
 			since = os_exact_ns();
 	} while (os_exact_ns() - since < PROGRAM_WAIT_NS);
 }
