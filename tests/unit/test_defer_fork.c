@@ -85,8 +85,7 @@ fork_here(int signal)
 		return;
 	}
 	is_done |= child < 0;
-	if (child > 0 &&
-	    (waitpid(child, &status, 0) != child || status != 0))
+	if (child > 0 && (waitpid(child, &status, 0) != child || status != 0))
 		nfailed++;
 	errno = saved;
 	step_pause();
@@ -145,8 +144,8 @@ static void
 setup(void)
 {
 	defer_delay_ns = 120000000000;
-	cache = umem_cache_create("large", LARGE, 0, NULL, NULL, NULL, NULL,
-	    NULL, UMC_NOMAGAZINE);
+	cache = umem_cache_create(
+	    "large", LARGE, 0, NULL, NULL, NULL, NULL, NULL, UMC_NOMAGAZINE);
 	ck_assert_ptr_nonnull(cache);
 	for (int i = 0; i < NOBJECTS; i++)
 		object[i] = umem_cache_alloc(cache, UMEM_NOFAIL);

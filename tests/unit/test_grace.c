@@ -1276,8 +1276,7 @@ START_TEST(a_free_waits_for_the_release_of_such_objects_only)
 	pthread_mutex_lock(&taken_by_destructor);
 	defer_imports(imports);
 	ck_assert(becomes_positive(&nwaiting));
-	ck_assert_int_eq(
-	    pthread_create(&thread, NULL, defer_always, plain), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, defer_always, plain), 0);
 	defer_imports(imports);
 	n = nended;
 	set((int *)&is_ending, 1);
@@ -1663,8 +1662,8 @@ END_TEST
 /* An object that is a sample is destructed by its free. */
 START_TEST(without_memory_a_free_calls_no_destructor_of_a_sample)
 {
-	umem_cache_t *cache = umem_cache_create("sampled", 64, 0, construct,
-	    destruct, NULL, NULL, NULL, 0);
+	umem_cache_t *cache = umem_cache_create(
+	    "sampled", 64, 0, construct, destruct, NULL, NULL, NULL, 0);
 	void *object;
 
 	defer_new(cache_new("other", 64), &one);

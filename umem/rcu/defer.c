@@ -120,8 +120,8 @@ cache_is_plain(const struct umem_cache *cache)
 static bool
 cache_calls_program(const struct umem_cache *cache)
 {
-	return cache->free_calls_out || (cache->destruct != NULL &&
-					    load_relaxed(&cache->nsamples) != 0);
+	return cache->free_calls_out ||
+	       (cache->destruct != NULL && load_relaxed(&cache->nsamples) != 0);
 }
 
 static struct defer *
