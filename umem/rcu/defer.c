@@ -564,7 +564,7 @@ layer_put(struct defer *layer, void *object, const char *name)
 		if (spare != NULL)
 			result = deferred_put(
 			    &layer->mags, object, &spare, &pending_work);
-		/* The header of another CPU, or of another moment, had space. */
+		/* The header that the second attempt found had space. */
 		if (spare != NULL)
 			magazine_delete(spare);
 	}

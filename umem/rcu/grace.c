@@ -66,7 +66,8 @@
  *	that was made first retires them, each layer hands them to the next one
  *	in its step 4, and the last one releases them.  So the thread of a
  *	domain waits for no readers of another.
- *	    Only the domain's thread does that, and step 4 without the turn.  Otherwise a thread that frees beyond the budget would call
+ *	    Only the domain's thread does that, and step 4 without the turn.
+ *	Otherwise a thread that frees beyond the budget would call
  *	destructors, or wait for them, although it may hold a lock that they
  *	take.  The library notices empty slabs in upkeep, also within malloc(),
  *	where no thread can be created: then the domain's thread is created
@@ -853,9 +854,9 @@ domain_thread_hurry(struct domain *domain)
 /*
  * Lets the domain's thread release objects of a layer that may call the
  * program, until there is less than the budget.  If that thread has released
- * none of these for PROGRAM_WAIT_NS, the caller goes on, because it may hold the
- * lock for which that thread waits.  Other threads may release objects of other
- * layers meanwhile.  The clock tells, because signals end a wait.
+ * none of these for PROGRAM_WAIT_NS, the caller goes on, because it may hold
+ * the lock for which that thread waits.  Other threads may release objects of
+ * other layers meanwhile.  The clock tells, because signals end a wait.
  */
 static void
 domain_let_thread_release(struct domain *domain)
