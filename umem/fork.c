@@ -15,12 +15,12 @@
  * fork() does not wait for the worker: it may be in callbacks of the program,
  * and these may wait for a lock that the forking thread holds.
  *
- * A process with one thread takes no lock.  There is no other thread to wait
- * for, and fork() may be called in a signal handler that has interrupted this
- * very thread while it held a lock.  The child is a copy of that thread and
- * continues with the lock and the data of its interrupted call.  Threads that
- * libc does not know, made by clone() as a system call, are not waited for in
- * this case.
+ * A process with one thread takes no lock, and repairs nothing in the child.
+ * There is no other thread to wait for, and fork() may be called in a signal
+ * handler that has interrupted this very thread while it held a lock.  The
+ * child is a copy of that thread and continues with the lock and the data of
+ * its interrupted call.  Threads that libc does not know, made by clone() as a
+ * system call, are not waited for in this case.
  *
  * The lock of all streams
  *	fork() of glibc first runs the handlers and then takes its own locks:
@@ -127,15 +127,13 @@ start_path void
 fork_prepare(void)
 {
 	umem_assert(!lock_is_forking());
-	defer_before_fork();
-	if (os_is_single_threaded())
-		return;
 	/*
 	 * A start that is under way in another thread must not be copied half
 	 * done.
 	 */
-	if (!umem_ready())
+	if (os_is_single_threaded() || !umem_ready())
 		return;
+	defer_before_fork();
 	streams_lock();
 	lock_take_for_fork(&defer_lock);
 	lock_take_for_fork(&cache_list_lock);
@@ -190,8 +188,9 @@ fork_release_locks(bool child)
 start_path void
 fork_parent(void)
 {
-	if (lock_is_forking())
-		fork_release_locks(/* child */ false);
+	if (!lock_is_forking())
+		return;
+	fork_release_locks(/* child */ false);
 	defer_after_fork(/* child */ false);
 }
 
@@ -202,12 +201,12 @@ fork_child(void)
 	nofail_after_fork();
 	sample_count_after_fork();
 	stack_after_fork();
-	if (lock_is_forking()) {
-		update_after_fork(update_threads.is_counted == NULL ||
-				  update_threads.is_counted());
-		heap_after_fork();
-		fork_release_locks(/* child */ true);
-	}
+	if (!lock_is_forking())
+		return;
+	update_after_fork(
+	    update_threads.is_counted == NULL || update_threads.is_counted());
+	heap_after_fork();
+	fork_release_locks(/* child */ true);
 	defer_after_fork(/* child */ true);
 }
 

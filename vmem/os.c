@@ -157,7 +157,7 @@ os_confine(void)
 
 /*
  * A variable of glibc from 2.32 on, true while the process has had no other
- * thread since its start or since the fork() that created it.
+ * thread since its start.  In a child of fork() glibc 2.36 leaves it as it is.
  */
 extern char __libc_single_threaded __attribute__((weak));
 

@@ -143,6 +143,12 @@ nreleased(const struct domain *domain)
 	return __atomic_load_n(&domain->nreleased, __ATOMIC_SEQ_CST);
 }
 
+static uint64_t
+ngraces(void)
+{
+	return __atomic_load_n(&domain_find(&one)->ngraces, __ATOMIC_SEQ_CST);
+}
+
 /* Waits until n objects have been released. */
 static bool
 are_released(const struct domain *domain, uint64_t n)
@@ -620,9 +626,16 @@ slabs_stay_until_destroyed(void)
 	return domain_find(&two)->nsynchronizing == 0;
 }
 
-/* Otherwise the thread of one would wait for the parent's readers of two. */
+/*
+ * Otherwise the thread of one would wait for the parent's readers of two, which
+ * are other threads.
+ */
 START_TEST(a_child_waits_for_no_flavour_that_it_does_not_use)
 {
+	struct domain *domain = defer_new(cache_new("started", 64), &one);
+
+	/* See a_child_frees_what_it_adds_to_a_magazine_of_its_parent. */
+	wait_until(__atomic_load_n(&domain->collect_ns, __ATOMIC_RELAXED) != 0);
 	forked = stable_new();
 	umem_defer_attach(forked, &one, grace_of);
 	umem_defer_attach(forked, &two, grace_of);
@@ -1000,6 +1013,34 @@ START_TEST(a_thread_of_qsbr_ends_a_cache_of_several_flavours)
 }
 END_TEST
 
+/*
+ * A reader of the second flavour keeps the slabs of the cache, but neither the
+ * objects of the first flavour nor a further batch of slabs.
+ */
+START_TEST(a_reader_of_one_flavour_does_not_stop_the_thread_of_another)
+{
+	umem_cache_t *cache = cache_that_waits_for_caller();
+	umem_cache_t *plain_cache = cache_new("plain", 64);
+	uint64_t n;
+
+	ck_assert(are_released(defer_new(plain_cache, &one), 1));
+	umem_cache_free(cache, umem_cache_alloc(cache, UMEM_NOFAIL));
+	umem_cache_reap_now(cache);
+	ck_assert(are_released(defer_new(plain_cache, &one), 2));
+	ck_assert_uint_eq(cache->slabs.nretired, 2);
+	/* The thread of one does not wait again for what it has handed on. */
+	usleep(50000);
+	n = ngraces();
+	usleep(50000);
+	ck_assert_uint_eq(ngraces(), n);
+	set(&two.reading, 0);
+	wait_until(slab_total(&cache->slabs) == 0);
+	ck_assert_uint_eq(slab_total(&cache->slabs), 0);
+	umem_cache_destroy(cache);
+	umem_cache_destroy(plain_cache);
+}
+END_TEST
+
 static void
 destroy_as_reader(void)
 {
@@ -1059,12 +1100,6 @@ defer_always(void *cache)
 		umem_defer_object(cache, umem_cache_alloc(cache, UMEM_NOFAIL),
 		    &one, grace_of);
 	return NULL;
-}
-
-static uint64_t
-ngraces(void)
-{
-	return __atomic_load_n(&domain_find(&one)->ngraces, __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -1215,13 +1250,41 @@ START_TEST(a_free_beyond_the_budget_does_not_wait_for_release_functions)
 	    pthread_create(&thread, NULL, free_much_with_mutex, NULL), 0);
 	for (int i = 0; i < 10; i++) {
 		defer_imports(imports);
+		n = __atomic_load_n(&nwaiting, __ATOMIC_SEQ_CST);
 		ck_assert_int_eq(umem_defer_barrier(&one), 0);
-		ck_assert_uint_eq(nwaiting, nended);
+		ck_assert_uint_ge(
+		    __atomic_load_n(&nended, __ATOMIC_SEQ_CST), n);
 	}
 	pthread_join(thread, NULL);
 	umem_cache_destroy(imports);
 	umem_cache_destroy(plain);
 	ck_assert_uint_gt(nended, 0);
+}
+END_TEST
+
+/*
+ * The caller holds the mutex for which the domain's thread waits in a release
+ * function.  Meanwhile another thread's plain objects are released.
+ */
+START_TEST(a_free_waits_for_the_release_of_such_objects_only)
+{
+	pthread_t thread;
+	unsigned n;
+
+	import_setup();
+	defer_budget = KIB;
+	pthread_mutex_lock(&taken_by_destructor);
+	defer_imports(imports);
+	ck_assert(becomes_positive(&nwaiting));
+	ck_assert_int_eq(pthread_create(&thread, NULL, defer_always, plain), 0);
+	defer_imports(imports);
+	n = nended;
+	set((int *)&is_ending, 1);
+	pthread_join(thread, NULL);
+	pthread_mutex_unlock(&taken_by_destructor);
+	ck_assert_uint_eq(n, 0);
+	umem_cache_destroy(imports);
+	umem_cache_destroy(plain);
 }
 END_TEST
 
@@ -1596,6 +1659,30 @@ START_TEST(without_memory_a_free_calls_no_function_of_the_program)
 }
 END_TEST
 
+/* An object that is a sample is destructed by its free. */
+START_TEST(without_memory_a_free_calls_no_destructor_of_a_sample)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "sampled", 64, 0, construct, destruct, NULL, NULL, NULL, 0);
+	void *object;
+
+	defer_new(cache_new("other", 64), &one);
+	ck_assert_int_eq(umem_sample(1), 0);
+	object = umem_cache_alloc(cache, UMEM_NOFAIL);
+	ck_assert_int_eq(umem_sample(0), 0);
+	ck_assert_uint_eq(load_relaxed(&cache->nsamples), 1);
+	use_up_meta();
+	ck_assert_int_eq(umem_defer_object(cache, object, &one, grace_of), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_uint_eq(nended, 0);
+	os_fail_nth(0, 0);
+	ck_assert_int_eq(umem_defer_object(cache, object, &one, grace_of), 0);
+	umem_cache_destroy(cache);
+	/* The sample, and the object in whose place the program has it. */
+	ck_assert_uint_eq(nended, 2);
+}
+END_TEST
+
 START_TEST(without_memory_for_a_layer_a_large_block_is_refused)
 {
 	void *block = umem_alloc(SIZE_CLASS_MAX + 1, UMEM_NOFAIL);
@@ -1689,6 +1776,8 @@ grace_suite(void)
 	    tcase, a_thread_of_qsbr_ends_a_cache_of_several_flavours);
 	tcase_add_test(tcase,
 	    the_end_of_a_cache_in_a_section_of_its_second_flavour_is_found);
+	tcase_add_test(
+	    tcase, a_reader_of_one_flavour_does_not_stop_the_thread_of_another);
 	tcase_add_loop_test(
 	    tcase, fork_waits_for_at_most_two_grace_periods, 0, 2);
 	tcase_add_loop_test(
@@ -1697,6 +1786,8 @@ grace_suite(void)
 	tcase_add_test(tcase, a_child_without_grace_periods_starts_no_thread);
 	tcase_add_loop_test(tcase,
 	    a_free_beyond_the_budget_does_not_wait_for_release_functions, 0, 2);
+	tcase_add_test(
+	    tcase, a_free_waits_for_the_release_of_such_objects_only);
 	tcase_add_test(tcase, slow_release_functions_slow_freeing_threads_down);
 	tcase_add_loop_test(
 	    tcase, threads_wait_as_long_as_objects_are_released, 0, 2);
@@ -1745,6 +1836,8 @@ grace_suite(void)
 	    without_memory_for_a_magazine_a_free_waits_for_readers, 0, 2);
 	tcase_add_loop_test(tcase,
 	    without_memory_a_free_calls_no_function_of_the_program, 0, 2);
+	tcase_add_test(
+	    tcase, without_memory_a_free_calls_no_destructor_of_a_sample);
 	tcase_add_test(
 	    tcase, without_memory_for_a_layer_a_large_block_is_refused);
 	tcase_add_test(tcase, a_deferred_free_with_a_wrong_size_is_reported);

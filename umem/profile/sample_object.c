@@ -95,12 +95,11 @@ change_samples(struct umem_cache *cache, int more)
  * A thread that adds a sample reads may_be_sampled with the lock held.  So
  * either it reads false, or change_samples() here takes the lock after it.
  */
-uint32_t
+void
 sample_object_exclude(struct umem_cache *cache)
 {
 	store_relaxed(&cache->may_be_sampled, false);
 	change_samples(cache, 0);
-	return load_relaxed(&cache->nsamples);
 }
 
 /* Counts an object.  Must it be a sample? */

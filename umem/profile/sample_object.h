@@ -48,10 +48,7 @@ sample_object_free(struct umem_cache *cache, void *object, const char *api)
  */
 bool sample_is_object_of(const struct umem_cache *cache, const void *p);
 
-/*
- * No object of the cache becomes a sample after this.  Returns the number of
- * those that are samples.
- */
-uint32_t sample_object_exclude(struct umem_cache *cache);
+/* No object of the cache becomes a sample after this. */
+void sample_object_exclude(struct umem_cache *cache);
 
 #endif

@@ -113,6 +113,17 @@ cache_is_plain(const struct umem_cache *cache)
 	       (cache->debug == 0 && !cache->slabs.is_annotated);
 }
 
+/*
+ * May the free of an object call the program?  If the object is a sample, it
+ * calls the destructor.  For a cache of which no further object can become one.
+ */
+static bool
+cache_calls_program(const struct umem_cache *cache)
+{
+	return cache->free_calls_out ||
+	       (cache->destruct != NULL && load_relaxed(&cache->nsamples) != 0);
+}
+
 static struct defer *
 layer_create(
     struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
@@ -136,7 +147,7 @@ layer_create(
 	layer->domain = domain;
 	layer->cache = cache;
 	layer->kind = kind;
-	layer->calls_program = cache != NULL && cache->free_calls_out;
+	layer->calls_program = cache != NULL && cache_calls_program(cache);
 	return layer;
 }
 
@@ -164,15 +175,13 @@ domain_add_layer_locked(struct domain *domain, struct defer *layer)
 static struct defer *
 cache_layer(struct domain *domain, struct umem_cache *cache)
 {
-	uint32_t nsamples = sample_object_exclude(cache);
 	struct defer *layer;
 
+	sample_object_exclude(cache);
 	lock_take(&defer_lock);
 	layer = layer_find(cache, domain->key);
 	if (layer == NULL &&
 	    (layer = layer_create(domain, cache, DEFER_OBJECT)) != NULL) {
-		layer->calls_program |=
-		    nsamples != 0 && cache->destruct != NULL;
 		layer->next_of_cache = cache->defers;
 		domain_add_layer_locked(domain, layer);
 		/* Release; pairs with the acquire in chain_foreach(). */
@@ -402,6 +411,14 @@ defer_pending_bytes(const struct defer *layer)
 	return bytes;
 }
 
+static void
+layer_count_released(struct defer *layer, unsigned n)
+{
+	add_relaxed(&layer->domain->nreleased, n);
+	if (layer->calls_program)
+		add_relaxed(&layer->domain->ncalled, n);
+}
+
 /* Puts an object back where it came from, after a grace period. */
 static void
 defer_release(struct defer *layer, void *object)
@@ -417,7 +434,7 @@ defer_release(struct defer *layer, void *object)
 		single_release(layer, object);
 		break;
 	}
-	add_relaxed(&layer->domain->nreleased, 1);
+	layer_count_released(layer, 1);
 }
 
 /* Do the layer's magazines go to a depot as they are? */
@@ -468,7 +485,7 @@ layer_free_samples(struct defer *layer, struct magazine *mag)
 			layer->cache, mag->round[i], layer_api_name(layer)))
 			mag->round[n++] = mag->round[i];
 	mag->nrounds = n;
-	add_relaxed(&layer->domain->nreleased, all - n);
+	layer_count_released(layer, all - n);
 }
 
 void
@@ -484,7 +501,7 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 		magazine_delete(mag);
 		return;
 	}
-	add_relaxed(&layer->domain->nreleased, mag->nrounds);
+	layer_count_released(layer, mag->nrounds);
 	if (unlikely(layer->cache->slabs.is_annotated) &&
 	    !layer->cache->slabs.is_type_stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)
@@ -501,16 +518,6 @@ defer_give_part(struct defer *layer, struct magazine **part)
 	if (*part != NULL)
 		cache_take_back(layer->cache, *part);
 	*part = NULL;
-}
-
-static void
-layer_return_magazine(struct defer *layer, struct magazine *mag)
-{
-	umem_assert(mag->nrounds == 0);
-	if (layer_gives_magazines(layer))
-		cache_take_back(layer->cache, mag);
-	else
-		magazine_delete(mag);
 }
 
 /*
@@ -557,8 +564,9 @@ layer_put(struct defer *layer, void *object, const char *name)
 		if (spare != NULL)
 			result = deferred_put(
 			    &layer->mags, object, &spare, &pending_work);
+		/* The header that the second attempt found had space. */
 		if (spare != NULL)
-			layer_return_magazine(layer, spare);
+			magazine_delete(spare);
 	}
 	if (result == MAGAZINE_TWICE)
 		misuse_waiting(name, layer->cache, object);
@@ -675,7 +683,7 @@ static int
 object_free_after_wait(struct domain *domain, struct umem_cache *cache, void *p,
     size_t size, unsigned kind)
 {
-	if (cache->free_calls_out || !domain_wait(domain))
+	if (cache_calls_program(cache) || !domain_wait(domain))
 		return domain_is_broken(domain) ? ENOTSUP : EAGAIN;
 	if (kind == API_OBJECT)
 		umem_cache_free(cache, p);
@@ -871,20 +879,6 @@ defer_retire(struct umem_cache *cache)
 }
 
 /*
- * Takes the caller offline for the flavours of the cache, each of which may
- * keep the thread of another one waiting.
- */
-static void
-cache_go_offline(struct umem_cache *cache)
-{
-	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
-		if (!domain_go_offline(layer->domain, &layer->was_online))
-			panic("umem_cache_destroy(%s): in a read-side section, "
-			      "or in a function that a grace period calls",
-			    cache->name);
-}
-
-/*
  * Releases the objects of the layer that *link points to, unlinks the layer and
  * frees it.  Returns whether it could.
  */
@@ -893,9 +887,15 @@ layer_end(struct defer **link)
 {
 	struct defer *layer = *link;
 	struct domain *domain = layer->domain;
-	bool was_online = layer->was_online;
+	bool was_online, all;
 
-	if (!domain_flush_layer(domain, layer))
+	if (!domain_go_offline(domain, &was_online))
+		panic("umem_cache_destroy(%s): in a read-side section, "
+		      "or in a function that a grace period calls",
+		    layer->cache->name);
+	all = domain_flush_layer(domain, layer);
+	domain_go_online(domain, was_online);
+	if (!all)
 		return false;
 	lock_take(&cache_list_lock);
 	/* Relaxed: a domain only asks whether it is NULL. */
@@ -903,23 +903,19 @@ layer_end(struct defer **link)
 	lock_release(&cache_list_lock);
 	deferred_end(&layer->mags);
 	meta_free(layer, sizeof(*layer));
-	domain_go_online(domain, was_online);
 	return true;
 }
 
 /*
- * The layer that was made first ends first.  Because its domain alone releases
- * slabs of the cache, and follows the list of the cache's layers meanwhile, the
+ * The layer that was made first ends first.  Because its domain hands slabs to
+ * the next layer, and follows the list of the cache's layers to find it, the
  * other layers stay until it has been unlinked, and for ever if it cannot be.
  */
 bool
 defer_end_cache(struct umem_cache *cache)
 {
-	cache_go_offline(cache);
 	while (cache->defers != NULL && layer_end(cache_first_made(cache)))
 		;
-	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
-		domain_go_online(layer->domain, layer->was_online);
 	return cache->defers == NULL;
 }
 
