@@ -10,6 +10,7 @@
  * test timeout: 60
  * test no stderr: .
  * test not with: qemu takes minutes for the signals
+ * test not with: coverage writes the counters of each child
  */
 #include <errno.h>
 #include <signal.h>
