@@ -201,12 +201,15 @@ fork_child(void)
 	nofail_after_fork();
 	sample_count_after_fork();
 	stack_after_fork();
-	if (!lock_is_forking())
+	if (lock_is_forking()) {
+		update_after_fork(update_threads.is_counted == NULL ||
+				  update_threads.is_counted());
+		heap_after_fork();
+		fork_release_locks(/* child */ true);
+	} else if (os_is_single_threaded()) {
 		return;
-	update_after_fork(
-	    update_threads.is_counted == NULL || update_threads.is_counted());
-	heap_after_fork();
-	fork_release_locks(/* child */ true);
+	}
+	/* A handler before ours may have begun the first thread of a domain. */
 	defer_after_fork(/* child */ true);
 }
 

@@ -4,12 +4,11 @@
  * A type-stable store with slabs of one chunk: two spans, and two descriptions,
  * which are reused.  An updater allocates an object, shows it to readers, hides
  * it and frees it at once, twice.  Upkeep asks for a release of the empty slabs;
- * the thread of the first domain retires them, waits for a grace period of its
- * flavour, and hands them to the second domain, whose thread waits for one of
- * its own and releases them.  Beside these, a reader of each flavour has a
- * section; or another thread frees an object a second time; or the threads of
- * the domains are lost in a child of fork(), which starts others.  fork() waits
- * while one has the turn but in a grace period (turn.pml).
+ * the domain's thread retires them, waits for a grace period of two flavours,
+ * and releases them.  Beside these, a reader of each flavour has a section; or
+ * another thread frees an object a second time; or the domain's thread is lost
+ * in a child of fork(), which starts another.  fork() waits while that thread
+ * has the turn but in a grace period (turn.pml).
  *
  * What the store's lock protects is one step, with all that happens under the
  * lock.  The look of slab_give() before it takes the lock is one step, too: the
@@ -29,10 +28,10 @@
  * models: umem/slab/slab.c slab_surplus_locked slab_surplus_end slab_reap
  * models: umem/slab/slab_give.c claims_make claim_holds_locked
  * models: umem/slab/slab_give.c claims_give_locked chunk_give_locked
- * models: umem/rcu/grace.c domain_retire layer_take_batch
+ * models: umem/rcu/grace.c domain_retire layer_retire_slabs
  * models: umem/rcu/grace.c layer_release_slabs domain_release_slabs
  * models: umem/rcu/grace.c layer_after_fork
- * sum: 4df6b123768b6b16
+ * sum: 2126c85e71c3461c
  */
 #define NSLAB    3 /* descriptions; 0: none */
 #define NSPAN    3 /* spans, which are the chunks; 0: none */
@@ -54,14 +53,12 @@ byte shared;            /* the object that readers find, or 0 */
 byte second;            /* an object that was freed, for the second free */
 bit wanted;             /* retire_wanted: to keep no slab */
 byte last_batch;
-bit has_empty[NFLAVOUR];          /* of the domain */
-byte retired_batch[NFLAVOUR];     /* of the layer */
-byte taken_batch[NFLAVOUR];
-byte handed_batch;                /* of the second layer */
+bit has_empty;          /* of the domain */
+byte retired_batch;     /* of the layer */
 bit reads[NFLAVOUR];    /* a reader is in a section */
 byte sections[NFLAVOUR];
-bit forked[NFLAVOUR], misused;
-bit is_busy[NFLAVOUR];  /* a thread has the turn, in no grace period */
+bit forked, misused;
+bit is_busy;            /* a thread has the turn, in no grace period */
 
 /* The slab of which a chunk can be taken, or 0. */
 inline find_empty()
@@ -229,7 +226,7 @@ proctype upkeep()
 			s = 0
 		};
 		if
-		:: wanted -> has_empty[0] = 1
+		:: wanted -> has_empty = 1
 		:: else
 		fi
 	od
@@ -251,159 +248,112 @@ inline synchronize(flavour)
 	seen = 0
 }
 
-/* slab_retire(), which returns the newest batch that is retired */
-inline retire()
+proctype domain_thread()
 {
-	if
-	:: wanted ->
-		wanted = 0;
-		last_batch++;
-		for (s : 1 .. NSLAB - 1) {
-			if
-			:: state[s] == EMPTY ->
-				state[s] = RETIRED;
-				batch[s] = last_batch
-			:: else
-			fi
-		}
-	:: else
-	fi;
-	for (s : 1 .. NSLAB - 1) {
-		if
-		:: state[s] == RETIRED -> got = last_batch
-		:: else
-		fi
-	}
-	s = 0
-}
-
-inline end_retired()
-{
-	do
-	:: atomic {
-		s = 1;
-		do
-		:: s < NSLAB && (batch[s] == 0 || batch[s] > ends) -> s++
-		:: else -> break
-		od;
-		if
-		:: s < NSLAB ->
-			assert(state[s] == RETIRED);
-			state[s] = MADE;
-			batch[s] = 0
-		:: else -> s = 0; break
-		fi
-	   };
-	destroy()
-	od
-}
-
-/* The thread of the domain of a flavour. */
-proctype domain_thread(byte me)
-{
-	byte s, ends, seen, got;
+	byte s, ends, seen;
 
 again:
 end_sleep:
-	has_empty[me];
+	has_empty;
 	{
 		do
-		:: !has_empty[me] -> break
-		:: has_empty[me] ->
+		:: !has_empty -> break
+		:: has_empty ->
 #ifdef BUG_CLEARS_LATE
-			is_busy[me] = 1;
+			is_busy = 1;
 #else
-			atomic { is_busy[me] = 1; has_empty[me] = 0 };
+			atomic { is_busy = 1; has_empty = 0 };
 #endif
-			/* layer_take_batch() */
+			/* layer_retire_slabs() */
 			atomic {
-				assert(retired_batch[me] == 0);
+				assert(retired_batch == 0);
 				if
-				:: me == 0 -> retire()
-				:: else -> got = handed_batch
-				fi;
-				if
-				:: got != taken_batch[me] ->
-					taken_batch[me] = got;
-					retired_batch[me] = got
+				:: wanted ->
+					wanted = 0;
+					last_batch++;
+					for (s : 1 .. NSLAB - 1) {
+						if
+						:: state[s] == EMPTY ->
+							state[s] = RETIRED;
+							batch[s] = last_batch
+						:: else
+						fi
+					}
 				:: else
 				fi;
-				got = 0;
-				is_busy[me] = 0
+				for (s : 1 .. NSLAB - 1) {
+					if
+					:: state[s] == RETIRED ->
+						retired_batch = last_batch
+					:: else
+					fi
+				}
+				s = 0;
+				is_busy = 0
 			};
 #ifdef BUG_CLEARS_LATE
-			has_empty[me] = 0;
+			has_empty = 0;
 #endif
 			if
-			:: retired_batch[me] == 0
+			:: retired_batch == 0
 			:: else ->
-				if
-#ifdef BUG_NO_GRACE
-				:: me == 0
+#ifndef BUG_NO_GRACE
+				synchronize(0);
 #endif
-#ifdef BUG_ONE_FLAVOUR
-				:: me == 1
+				atomic { ends = retired_batch; retired_batch = 0 };
+#ifndef BUG_ONE_FLAVOUR
+				synchronize(1);
 #endif
-				:: else -> synchronize(me)
-				fi;
-				atomic {
-					ends = retired_batch[me];
-					retired_batch[me] = 0
-				};
-				/* layer_release_slabs() */
-				if
-				:: me == 0 ->
-#ifdef BUG_TELLS_FIRST
-					has_empty[1] = 1;
-					handed_batch = ends
-#else
-					handed_batch = ends;
-					has_empty[1] = 1
-#endif
-				:: else -> end_retired()
-				fi;
+				/* slab_end_retired() */
+				do
+				:: atomic {
+					s = 1;
+					do
+					:: s < NSLAB && (batch[s] == 0 ||
+						batch[s] > ends) -> s++
+					:: else -> break
+					od;
+					if
+					:: s < NSLAB ->
+						assert(state[s] == RETIRED);
+						state[s] = MADE;
+						batch[s] = 0
+					:: else -> s = 0; break
+					fi
+				   };
+				destroy()
+				od;
 				ends = 0
 			fi
 		od
 	} unless {
-		forked[me] == 1
+		forked == 1
 	};
 	if
-	:: atomic { forked[me] == 1 ->
-			/* What it had in hand is lost. */
-			forked[me] = 0;
-			s = 0; ends = 0; seen = 0; got = 0
+	:: atomic { forked == 1 ->
+			/* layer_after_fork(); what it had in hand is lost. */
+			forked = 0;
+			s = 0; ends = 0; seen = 0;
+#ifndef BUG_FORK_KEEPS_BATCH
+			retired_batch = 0;
+#endif
+#ifndef BUG_FORK_FORGETS
+			if
+			:: state[1] == RETIRED || state[2] == RETIRED ->
+				has_empty = 1
+			:: else
+			fi
+#endif
 		}
-	:: forked[me] == 0
+	:: forked == 0
 	fi;
 	goto again
 }
 
-/* A child in which the threads of the domains are others; layer_after_fork() */
+/* A child in which the domain's thread is another. */
 proctype forker()
 {
-	atomic {
-		!is_busy[0] && !is_busy[1] ->
-		forked[0] = 1;
-		forked[1] = 1;
-#ifndef BUG_FORK_KEEPS_BATCH
-		retired_batch[0] = 0;
-		retired_batch[1] = 0;
-#endif
-#ifndef BUG_FORK_KEEPS_TAKEN
-		taken_batch[0] = 0;
-		taken_batch[1] = 0;
-#endif
-		handed_batch = 0;
-#ifndef BUG_FORK_FORGETS
-		if
-		:: state[1] == RETIRED || state[2] == RETIRED ->
-			has_empty[0] = 1;
-			has_empty[1] = 1
-		:: else
-		fi
-#endif
-	}
+	atomic { !is_busy -> forked = 1 }
 }
 
 init {
@@ -415,8 +365,7 @@ init {
 		:: run reader(0); run reader(1)
 		fi;
 		run upkeep();
-		run domain_thread(0);
-		run domain_thread(1)
+		run domain_thread()
 	}
 	timeout;
 	assert(state[1] != RETIRED && state[2] != RETIRED);

@@ -1013,36 +1013,6 @@ START_TEST(a_thread_of_qsbr_ends_a_cache_of_several_flavours)
 }
 END_TEST
 
-/*
- * A reader of the second flavour keeps the slabs of the cache, but neither the
- * objects of the first flavour nor a further batch of slabs.
- */
-START_TEST(a_reader_of_one_flavour_does_not_stop_the_thread_of_another)
-{
-	umem_cache_t *cache = cache_that_waits_for_caller();
-	umem_cache_t *plain_cache = cache_new("plain", 64);
-	uint64_t n;
-
-	ck_assert(are_released(defer_new(plain_cache, &one), 1));
-	umem_cache_free(cache, umem_cache_alloc(cache, UMEM_NOFAIL));
-	umem_cache_reap_now(cache);
-	ck_assert(are_released(defer_new(plain_cache, &one), 2));
-	ck_assert_uint_eq(load_relaxed(&cache->slabs.nretired), 2);
-	/*
-	 * The thread of one does not wait again for what it has handed on; it
-	 * may be in its last cycle.
-	 */
-	n = ngraces();
-	usleep(200000);
-	ck_assert_uint_le(ngraces() - n, 2);
-	set(&two.reading, 0);
-	wait_until(slab_total(&cache->slabs) == 0);
-	ck_assert_uint_eq(slab_total(&cache->slabs), 0);
-	umem_cache_destroy(cache);
-	umem_cache_destroy(plain_cache);
-}
-END_TEST
-
 static void
 destroy_as_reader(void)
 {
@@ -1778,8 +1748,6 @@ grace_suite(void)
 	    tcase, a_thread_of_qsbr_ends_a_cache_of_several_flavours);
 	tcase_add_test(tcase,
 	    the_end_of_a_cache_in_a_section_of_its_second_flavour_is_found);
-	tcase_add_test(
-	    tcase, a_reader_of_one_flavour_does_not_stop_the_thread_of_another);
 	tcase_add_loop_test(
 	    tcase, fork_waits_for_at_most_two_grace_periods, 0, 2);
 	tcase_add_loop_test(

@@ -520,6 +520,16 @@ defer_give_part(struct defer *layer, struct magazine **part)
 	*part = NULL;
 }
 
+static void
+layer_return_magazine(struct defer *layer, struct magazine *mag)
+{
+	umem_assert(mag->nrounds == 0);
+	if (layer_gives_magazines(layer))
+		cache_take_back(layer->cache, mag);
+	else
+		magazine_delete(mag);
+}
+
 /*
  * Submits a magazine for the object alone, because this CPU's header is not to
  * be had.  That may last for thousands of calls, while the header's owner is
@@ -564,9 +574,8 @@ layer_put(struct defer *layer, void *object, const char *name)
 		if (spare != NULL)
 			result = deferred_put(
 			    &layer->mags, object, &spare, &pending_work);
-		/* The header that the second attempt found had space. */
 		if (spare != NULL)
-			magazine_delete(spare);
+			layer_return_magazine(layer, spare);
 	}
 	if (result == MAGAZINE_TWICE)
 		misuse_waiting(name, layer->cache, object);
@@ -879,6 +888,20 @@ defer_retire(struct umem_cache *cache)
 }
 
 /*
+ * Takes the caller offline for the flavours of the cache, each of which may
+ * keep the thread of another one waiting.
+ */
+static void
+cache_go_offline(struct umem_cache *cache)
+{
+	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
+		if (!domain_go_offline(layer->domain, &layer->was_online))
+			panic("umem_cache_destroy(%s): in a read-side section, "
+			      "or in a function that a grace period calls",
+			    cache->name);
+}
+
+/*
  * Releases the objects of the layer that *link points to, unlinks the layer and
  * frees it.  Returns whether it could.
  */
@@ -887,15 +910,9 @@ layer_end(struct defer **link)
 {
 	struct defer *layer = *link;
 	struct domain *domain = layer->domain;
-	bool was_online, all;
+	bool was_online = layer->was_online;
 
-	if (!domain_go_offline(domain, &was_online))
-		panic("umem_cache_destroy(%s): in a read-side section, "
-		      "or in a function that a grace period calls",
-		    layer->cache->name);
-	all = domain_flush_layer(domain, layer);
-	domain_go_online(domain, was_online);
-	if (!all)
+	if (!domain_flush_layer(domain, layer))
 		return false;
 	lock_take(&cache_list_lock);
 	/* Relaxed: a domain only asks whether it is NULL. */
@@ -903,19 +920,23 @@ layer_end(struct defer **link)
 	lock_release(&cache_list_lock);
 	deferred_end(&layer->mags);
 	meta_free(layer, sizeof(*layer));
+	domain_go_online(domain, was_online);
 	return true;
 }
 
 /*
- * The layer that was made first ends first.  Because its domain hands slabs to
- * the next layer, and follows the list of the cache's layers to find it, the
+ * The layer that was made first ends first.  Because its domain alone releases
+ * slabs of the cache, and follows the list of the cache's layers meanwhile, the
  * other layers stay until it has been unlinked, and for ever if it cannot be.
  */
 bool
 defer_end_cache(struct umem_cache *cache)
 {
+	cache_go_offline(cache);
 	while (cache->defers != NULL && layer_end(cache_first_made(cache)))
 		;
+	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
+		domain_go_online(layer->domain, layer->was_online);
 	return cache->defers == NULL;
 }
 

@@ -31,10 +31,10 @@ enum defer_kind {
  *			turn, while no slab of the layer is being released; all
  *			walks of it have the turn.  From the cache's list after
  *			that: with cache_list_lock held.  Walks of this list are
- *			those of the domain of a layer, which end at this layer,
- *			and the layers behind it end first; those that hold
- *			cache_list_lock; and those of a program that uses the
- *			cache, which it may not while it destroys the cache.
+ *			those of the domain of the last layer, which ends first;
+ *			those that hold cache_list_lock; and those of a program
+ *			that uses the cache, which it may not while it destroys
+ *			the cache.
  */
 struct defer {
 	struct deferred mags;
@@ -45,9 +45,8 @@ struct defer {
 	struct defer *next_of_cache; /* [a] the one that was made before */
 	struct defer *next;          /* [a] in domain->layers */
 	enum defer_kind kind;        /* [I] */
-	uint32_t retired_batch;      /* [t] of slabs in this cycle, or 0 */
-	uint32_t taken_batch;        /* [t] that of the last such cycle */
-	uint32_t handed_batch;       /* [a] by next_of_cache's domain, or 0 */
+	uint32_t retired_batch;      /* [t] of slabs that were retired, or 0 */
+	bool was_online;             /* the thread that destroys the cache */
 	bool calls_program;          /* [I] a release may call the program */
 };
 

@@ -9,7 +9,7 @@
  *	   the waiting lists
  *	2. waits for one grace period, for all of them together
  *	3. gives each magazine to its cache
- *	4. releases or hands on slabs of type-stable caches, see below
+ *	4. releases slabs of type-stable caches, see below
  *	An object enters a waiting list after the updater has removed it from
  *	its structure, so every reader that can have found it began before step
  *	2, which waits for that reader.
@@ -62,12 +62,8 @@
  *
  * Slabs of type-stable caches
  *	A cycle retires the empty slabs in its step 1 and releases them in its
- *	step 4 (slab_retire.c).  If the cache has several flavours, the layer
- *	that was made first retires them, each layer hands them to the next one
- *	in its step 4, and the last one releases them.  So the thread of a
- *	domain waits for no readers of another.
- *	    Only the domain's thread does that, and step 4 without the turn.
- *	Otherwise a thread that frees beyond the budget would call
+ *	step 4 (slab_retire.c).  Only the domain's thread does that, and without
+ *	the turn.  Otherwise a thread that frees beyond the budget would call
  *	destructors, or wait for them, although it may hold a lock that they
  *	take.  The library notices empty slabs in upkeep, also within malloc(),
  *	where no thread can be created: then the domain's thread is created
@@ -518,7 +514,8 @@ layer_release_waiting(struct domain *domain, struct defer *layer)
 static bool
 layer_retires_slabs(const struct defer *layer)
 {
-	if (load_relaxed(&layer->next_of_cache) != NULL)
+	if (layer->cache == NULL || !layer->cache->slabs.is_type_stable ||
+	    load_relaxed(&layer->next_of_cache) != NULL)
 		return false;
 	chain_foreach (
 	    other, layer->cache->defers, const struct defer, next_of_cache)
@@ -529,58 +526,33 @@ layer_retires_slabs(const struct defer *layer)
 	return false;
 }
 
-/*
- * Takes a batch of slabs that has not waited for the readers of this flavour:
- * the slabs that the layer retires, or those that were handed to it.  Returns
- * whether there is one.  slab_retire() also returns a batch that waits in
- * another layer by now.
- */
+/* Retires empty slabs of the layer's cache.  Returns whether there are any. */
 static bool
-layer_take_batch(struct defer *layer)
+layer_retire_slabs(struct defer *layer)
 {
-	struct slab_store *store;
-	uint32_t batch;
+	struct slab_store *store = &layer->cache->slabs;
 
 	umem_assert(layer->retired_batch == 0);
-	if (layer->cache == NULL || !layer->cache->slabs.is_type_stable)
-		return false;
-	store = &layer->cache->slabs;
-	/* Acquire; pairs with the release in layer_release_slabs(). */
-	batch = layer_retires_slabs(layer)
-		    ? slab_retire(store, slab_retire_wanted(store))
-		    : load_acquire(&layer->handed_batch);
-	if (batch == layer->taken_batch)
-		return false;
-	layer->taken_batch = batch;
-	layer->retired_batch = batch;
-	return batch != 0;
+	umem_assert(layer->cache->slabs.is_type_stable);
+	layer->retired_batch = slab_retire(store, slab_retire_wanted(store));
+	return layer->retired_batch != 0;
 }
 
 /*
- * Hands a batch, for which the readers of this flavour have been waited for, to
- * the layer that was made next.  The last layer releases the slabs.  The caller
- * has no turn.
- *	A batch that was handed over before and not taken is part of this one,
- * whose number is higher.  The layers that were made after this one end after
- * it (defer_end_cache()).
+ * Waits for the readers of the cache's other flavours, and releases slabs.  The
+ * caller has no turn.
  */
 static void
 layer_release_slabs(struct defer *layer, uint32_t batch)
 {
-	struct defer *next = load_acquire(&layer->cache->defers);
-
 	umem_assert(batch != 0);
 	umem_assert(!domain_has_turn(layer->domain));
-	if (next == layer) {
-		slab_end_retired(&layer->cache->slabs, batch);
-		return;
-	}
-	while (load_acquire(&next->next_of_cache) != layer)
-		next = next->next_of_cache;
-	/* Release; pairs with the acquire in layer_take_batch(). */
-	store_release(&next->handed_batch, batch);
-	domain_retire(next->domain);
-	defer_rouse();
+	/* The layer is in the list: it had to be to retire slabs. */
+	chain_foreach (
+	    other, layer->cache->defers, const struct defer, next_of_cache)
+		if (other != layer && !domain_wait(other->domain))
+			return;
+	slab_end_retired(&layer->cache->slabs, batch);
 }
 
 /* Wakes threads that wait until something has been released. */
@@ -628,7 +600,7 @@ domain_call_program(struct domain *domain)
 }
 
 /*
- * Moves submitted magazines to the waiting lists, and takes batches of slabs if
+ * Moves submitted magazines to the waiting lists, and retires slabs if
  * may_retire.  Lists that another thread may be emptying take part only if
  * calls_program.  Returns whether there were any magazines or slabs.
  */
@@ -640,16 +612,16 @@ domain_begin_wait(struct domain *domain, bool may_retire, bool calls_program)
 	chain_foreach (layer, domain->layers, struct defer, next) {
 		if (calls_program || !layer->calls_program)
 			any |= deferred_begin_wait(&layer->mags);
-		if (may_retire)
-			any |= layer_take_batch(layer);
+		if (may_retire && layer_retires_slabs(layer))
+			any |= layer_retire_slabs(layer);
 	}
 	return any;
 }
 
 /*
- * Runs the second half of step 1, and steps 2 and 3.  If may_retire, also takes
- * batches of retired slabs; retired_batch of each layer names them.  The
- * domain's thread alone does that, and step 4 for all before its next cycle.
+ * Runs the second half of step 1, and steps 2 and 3.  If may_retire, also
+ * retires empty slabs; retired_batch of each layer names them.  The domain's
+ * thread alone retires slabs, and releases all of them before its next cycle.
  * If calls_program, layers that may call the program take part, and the caller
  * gives up the turn for their step 3.  Returns whether anything waited.
  */
@@ -1143,7 +1115,7 @@ static void
 layer_after_fork(struct domain *domain, struct defer *layer)
 {
 	deferred_wait_again(&layer->mags);
-	layer->retired_batch = layer->taken_batch = layer->handed_batch = 0;
+	layer->retired_batch = 0;
 	if (layer->cache != NULL && layer->cache->slabs.nretired != 0 &&
 	    !domain_is_broken(domain))
 		domain->has_empty_slabs = 1;

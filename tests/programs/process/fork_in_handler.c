@@ -7,7 +7,7 @@
  *
  * test not with: musl its fork() may not interrupt itself
  * test modes: rseq own locked
- * test timeout: 60
+ * test timeout: 200
  * test no stderr: .
  * test not with: qemu takes minutes for the signals
  * test not with: coverage writes the counters of each child
