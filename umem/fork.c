@@ -209,7 +209,10 @@ fork_child(void)
 	} else if (os_is_single_threaded()) {
 		return;
 	}
-	/* A handler before ours may have begun the first thread of a domain. */
+	/*
+	 * Even without the locks: a handler that runs after fork_prepare() may
+	 * have started the first thread of a domain.
+	 */
 	defer_after_fork(/* child */ true);
 }
 
