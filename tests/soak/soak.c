@@ -12,6 +12,7 @@
  * test cflags: -O2
  */
 #include <dlfcn.h>
+#include <sys/prctl.h>
 
 #include "tests/soak/children.h"
 
@@ -693,6 +694,8 @@ begin(const char *board_path)
 	struct sigaction action = {0};
 	int fd = open(board_path, O_RDWR);
 
+	/* A run.py that is killed ends its soak. */
+	must(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
 	must(fd >= 0);
 	board = mmap(
 	    NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
