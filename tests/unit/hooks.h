@@ -3,7 +3,8 @@
  *
  * The linker redirects every call of these functions from another file of the
  * library to hooks.c (--wrap, by the Makefile's list UNIT_WRAPS).  hooks.c
- * calls the hook, if a test has set one, and the real function.
+ * calls the hook, if a test has set one, and the real function; and it makes
+ * Check's assertions cheap.
  */
 #ifndef TESTS_UNIT_HOOKS_H
 #define TESTS_UNIT_HOOKS_H

@@ -828,7 +828,7 @@ END_TEST
 
 /* ---- the kernel refuses memory ---- */
 
-#define NALLOCS 30000
+#define NALLOCS 10000
 
 /*
  * Creates, uses and destroys a child arena and its parent, while any request to
@@ -880,7 +880,7 @@ life(void)
 	return nfails;
 }
 
-#define MAX_REQUESTS 64
+#define MAX_REQUESTS 16
 
 /* Each iteration is a process of its own, so its metadata store is empty. */
 START_TEST(nothing_is_lost_when_one_request_fails)

@@ -799,7 +799,7 @@ START_TEST(what_all_take_is_bounded)
 	for (unsigned i = 0; i < array_size(others); i++) {
 		memset(&layer, 0, sizeof(layer));
 		ck_assert(magazine_layer_init(&layer, 8192, 0, CPU_GUARD_NONE));
-		flow(50, 1000);
+		flow(15, 1000);
 		ngrown += layer.rounds > layer.rounds_base;
 		ck_assert_uint_ge(layer.rounds, layer.rounds_base);
 		ck_assert_uint_le(sizes_budget_used, cpu_bytes);

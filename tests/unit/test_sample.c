@@ -129,7 +129,7 @@ START_TEST(the_chance_is_one_minus_exp)
 		size_t s = cases[i].size, mean = cases[i].mean;
 
 		double want = 1 - exp(-(double)s / (double)mean);
-		unsigned n = s > 100000 ? 2000 : 60000;
+		unsigned n = s > 100000 ? 1000 : 20000;
 		double sigma = sqrt(want * (1 - want) / n);
 
 		ck_assert_int_eq(umem_sample(mean), 0);

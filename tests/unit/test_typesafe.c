@@ -710,7 +710,7 @@ START_TEST(readers_meet_objects_of_the_type_only)
 	for (uintptr_t i = 0; i < 2; i++)
 		pthread_create(&thread[n++], NULL, retirer, NULL);
 	pthread_create(&thread[n++], NULL, reaper, NULL);
-	while (get(&nended) < 60) {
+	while (get(&nended) < 20) {
 		if (!slab_store_check(&store))
 			count(&nwrong);
 		sched_yield();

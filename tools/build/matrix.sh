@@ -11,8 +11,9 @@
 #	undefined	the unit tests and programs with SAN=undefined and
 #			DEBUG=1: the assertions are on; and the real programs of
 #			the machine, on this library
-#	debug		the scripts with DEBUG=1, without those of real
-#			programs, since the row "undefined" has the other tests
+#	debug		the scripts with DEBUG=1, since the row "undefined" has
+#			the other tests; without those of real programs, and
+#			those to which assertions in the library do not matter
 #	address		the unit tests, and the programs that link libumem, with
 #			SAN=address.  The other programs run on the malloc() of
 #			umem, which is preloaded, but the sanitizer has its own;
@@ -67,7 +68,8 @@ run_row() {
 	release) make CFLAGS='-O2 -g -Werror' test ;;
 	undefined) make SAN=undefined DEBUG=1 test ;;
 	debug) make DEBUG=1 TESTS=scripts FOLDERS="$(find tests/programs \
-	    -mindepth 1 -maxdepth 1 -type d ! -name real -printf '%f ')" test ;;
+	    -mindepth 1 -maxdepth 1 -type d ! -name cxx ! -name install \
+	    ! -name real -printf '%f ')" test ;;
 	address | thread) make "SAN=$1" TESTS='unit programs' test ;;
 	clang) FOLDERS="$FOLDERS limits process" TESTS='unit programs' \
 	    make PART=1 coverage ;;
