@@ -435,7 +435,11 @@ LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
 # Without Check, which only the unit tests need, the programs are run.  TESTS
 # names kinds of tests, as in tests/run_tests.sh.
 TESTS	?= unit programs scripts
-test: all $(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS)) \
+# Programs that scripts run, too.
+OF_SCRIPTS := $(addprefix $B/programs/,rcu/rcu_torture rcu/rcu_flavours \
+	process/clone threads/refused_later)
+test: all $(if $(filter programs,$(TESTS)),$(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS)), \
+		$(if $(filter scripts,$(TESTS)),$(OF_SCRIPTS))) \
 		$(if $(SAN),,$(if $(filter scripts,$(TESTS)),$(MISUSES)))
 	$(if $(filter unit,$(TESTS)),@! $(check_headers) \
 	    $(if $(MUSL),$(OUTSIDE)/include/)check.h || $(MAKE) $B/unit)

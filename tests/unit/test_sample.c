@@ -279,7 +279,7 @@ pass(void *batch)
 START_TEST(an_estimate_is_right_if_another_thread_frees)
 {
 	enum {
-		N = 1000000
+		N = 200000
 	};
 	/* One is freed, one is passed, one is filled. */
 	static void *batch[3][BATCH];
