@@ -1370,6 +1370,46 @@ START_TEST(a_function_that_a_cycle_calls_forks)
 }
 END_TEST
 
+static unsigned nuntil_fork;
+
+static void
+release_and_fork_once(void *unused, void *const *store, size_t n)
+{
+	(void)unused, (void)store;
+	nended += (unsigned)n;
+	if (--nuntil_fork == 0)
+		of_child = fork();
+}
+
+/*
+ * The child goes on with what its parent's barrier, or destruction of the cache,
+ * has begun to release.
+ */
+START_TEST(a_release_function_forks_amid_the_objects_of_a_barrier)
+{
+	umem_cache_t *cache = import_cache_new(release_and_fork_once);
+	/* The cache keeps eight. */
+	unsigned want = _i != 0 ? 400 : 392;
+	struct domain *domain;
+
+	defer_delay_ns = 1000000000;
+	nuntil_fork = 50;
+	for (int i = 0; i < 4; i++)
+		defer_imports(cache);
+	domain = domain_find(&one);
+	if (_i == 0)
+		ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	else
+		umem_cache_destroy(cache);
+	if (of_child == 0)
+		_exit(nended != want || domain->bytes != 0);
+	ck_assert_uint_eq(nended, want);
+	ck_assert_int_gt(waitpid(of_child, &of_child, 0), 0);
+	ck_assert_int_eq(of_child, 0);
+	ck_assert_int_eq(domain->bytes, 0);
+}
+END_TEST
+
 /* The release function waits for the mutex for longer than fork() does. */
 static bool
 is_alone_with_resources(void)
@@ -1796,6 +1836,8 @@ grace_suite(void)
 	tcase_add_test(tcase, a_block_of_another_malloc_counts_with_its_size);
 	tcase_add_test(tcase, a_reader_forks_while_objects_are_released);
 	tcase_add_test(tcase, a_function_that_a_cycle_calls_forks);
+	tcase_add_loop_test(tcase,
+	    a_release_function_forks_amid_the_objects_of_a_barrier, 0, 2);
 	tcase_add_test(
 	    tcase, large_objects_without_magazines_stay_within_the_budget);
 	tcase_add_test(

@@ -1154,6 +1154,12 @@ domain_after_fork(struct domain *domain)
 	chain_foreach (layer, domain->layers, struct defer, next) {
 		layer_after_fork(domain, layer);
 		domain->bytes += (intptr_t)defer_pending_bytes(layer);
+		/*
+		 * This thread goes on with domain_call_program(), and is the
+		 * only one that could read: all may be released.
+		 */
+		if (layer->calls_program && domain_releaser(domain) != 0)
+			deferred_begin_wait(&layer->mags);
 	}
 }
 
