@@ -880,8 +880,8 @@ defer_retire(struct umem_cache *cache)
 	if (load_relaxed(&cache->defers) == NULL)
 		return;
 	lock_take(&cache_list_lock);
-	if (cache->defers != NULL)
-		domain = (*cache_first_made(cache))->domain;
+	chain_foreach (layer, cache->defers, struct defer, next_of_cache)
+		domain = layer->domain;
 	lock_release(&cache_list_lock);
 	if (domain != NULL && !domain_is_broken(domain))
 		domain_retire(domain);
