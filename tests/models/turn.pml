@@ -32,7 +32,7 @@
  * models: umem/rcu/grace.c domain_end_hold
  * models: umem/rcu/grace.c domain_keep_turn domain_try_hold
  * models: umem/rcu/grace.c domain_hold_for_fork defer_after_fork
- * sum: 4042065d6edc8c00
+ * sum: 21546b8bbf409683
  */
 #define NTHREAD 3
 #define NOBODY  9

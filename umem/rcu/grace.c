@@ -631,8 +631,14 @@ domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
 	umem_assert(domain_has_turn(domain));
 	umem_assert(!calls_program || domain_releaser(domain) == 0);
 	store_relaxed(&domain->nsubmitted, 0);
+	/*
+	 * An exchange, with acquire order, pairs with domain_retire(): either
+	 * the request is seen below, or the word stays 1.  After a store, the
+	 * loads below could come before it.
+	 */
 	if (may_retire)
-		__atomic_store_n(&domain->has_empty_slabs, 0, __ATOMIC_SEQ_CST);
+		__atomic_exchange_n(
+		    &domain->has_empty_slabs, 0, __ATOMIC_ACQUIRE);
 	if (!domain_begin_wait(domain, may_retire, calls_program))
 		return false;
 	umem_assert(domain_is_sound_in_turn(domain));
@@ -852,12 +858,11 @@ domain_let_thread_release(struct domain *domain)
 static void
 domain_reduce_backlog(struct domain *domain, const struct defer *layer)
 {
-	bool has_thread;
+	bool has_thread = load_relaxed(&domain->thread_state) != THREAD_ABSENT;
 
 	if (domain_is_broken(domain) || thread_is_in_cycle() ||
 	    domain_is_reader())
 		return;
-	has_thread = load_relaxed(&domain->thread_state) != THREAD_ABSENT;
 	turn_begin(domain);
 	if (domain_is_over(domain, 1)) {
 		domain_collect_single_blocks(domain);
