@@ -84,6 +84,8 @@ done
 cat >main.c <<'END_C'
 #include "tests/programs/check.h"
 
+#include <sys/mman.h>
+
 int
 main(void)
 {
@@ -95,10 +97,17 @@ main(void)
 	char *volatile p[3], *first = umem_cache_alloc(reserved, 0);
 	char *second = umem_cache_alloc(reserved, 0), *kept;
 	void *q[10];
+	size_t bytes = getenv("STRIPES") == NULL ? 0 : 160 << 20;
+	char *volatile pages = mmap(NULL, bytes + 4096, PROT_READ,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	/* The object of the reserve was the first of its slab. */
 	kept = first - (second - first);
 
+	/* Every other page is there: that of zeros. */
+	madvise(pages, bytes, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < bytes; i += 8192)
+		check(pages[i] == 0);
 	for (int i = 0; i < 10; i++)
 		memset(q[i] = umem_cache_alloc(cache, UMEM_DEFAULT), i, 200);
 	for (int i = 0; i < 10; i += 2)
@@ -135,6 +144,9 @@ look UMEM_DEBUG=audit
 if [ $status != 0 ] || grep -q untouched said; then
 	bad "audit: status $status"
 fi
+# A copy that is made at once, of memory with many gaps.
+look UMEM_DEBUG=audit UMEM_OPTIONS=thread=no STRIPES=1
+[ $status = 0 ] || bad "stripes: status $status"
 look UMEM_OPTIONS=hardened
 if [ $status != 0 ] || ! grep -Eq '^[0-9]+ caches are clean$' said; then
 	bad "hardened: status $status"

@@ -17,10 +17,7 @@
 #include "tools/inspect/base/clock.h"
 #include "tools/inspect/target/target.h"
 
-/* The words of the pagemap for 32 MiB in pages of 4 KiB. */
-#define WORDS_MAX 8192
-
-/* The words for 2 MiB, which the kernel has in one page of its tables. */
+/* The words of the pagemap that the kernel has in one page of its tables. */
 #define WINDOW_WORDS 512
 
 /* The windows that are kept, and for how long if the process runs. */
@@ -169,8 +166,8 @@ live_touched_run(
     struct target *target, uint64_t at, uint64_t bytes, bool *is_touched)
 {
 	const struct mapping *m = target_mapping(target, at);
-	static uint64_t words[WORDS_MAX];
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first, n;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = at / page;
+	uint64_t words[WINDOW_WORDS], n = WINDOW_WORDS - first % WINDOW_WORDS;
 	size_t i = 1;
 
 	*is_touched = true;
@@ -180,16 +177,16 @@ live_touched_run(
 		bytes = m->end - at;
 	if (!absent_is_zero(m))
 		return bytes;
-	first = at / page;
-	n = (at + bytes - 1) / page - first + 1;
-	if (n > array_size(words))
-		n = array_size(words);
-	target_scan(target, n * page);
-	if (!live_pagemap(target, first, words, n))
-		return bytes;
-	*is_touched = pagemap_is_there(words[0]);
+	/* A longer run is several, so that a page is in few reads. */
+	if (n > (at + bytes - 1) / page - first + 1)
+		n = (at + bytes - 1) / page - first + 1;
+	if (live_pagemap(target, first, words, n))
+		*is_touched = pagemap_is_there(words[0]);
+	else
+		i = n;
 	while (i < n && pagemap_is_there(words[i]) == *is_touched)
 		i++;
+	target_scan(target, i * page);
 	return (first + i) * page - at < bytes ? (first + i) * page - at
 					       : bytes;
 }
