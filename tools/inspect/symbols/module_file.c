@@ -29,7 +29,7 @@ const char *
 module_path(const struct module *m)
 {
 	static const char deleted[] = " (deleted)";
-	const char *path = m->file->path;
+	const char *path = m->file.path;
 	size_t n = strlen(path), ndeleted = sizeof(deleted) - 1;
 
 	if (n > ndeleted && strcmp(path + n - ndeleted, deleted) == 0)
@@ -66,7 +66,7 @@ is_file_of(struct target *target, const struct module *m, int fd, ino_t inode)
 	if (m->id_bytes != 0)
 		return has_id(m, fd);
 	return has_start(target, m, fd) &&
-	       (!target->live || inode == m->file->inode);
+	       (!target->live || inode == m->file.inode);
 }
 
 /* Returns a file if it is the module's, or closes it and returns -1. */
@@ -91,7 +91,7 @@ open_live(struct target *target, const struct module *m, bool *is_other)
 {
 	bool is_library;
 	int fd = target_file_link(
-	    target, xprint("map_files/%lx-%lx", m->file->start, m->file->end));
+	    target, xprint("map_files/%lx-%lx", m->file.start, m->file.end));
 
 	if (fd >= 0 && file_is_elf(fd))
 		return fd;

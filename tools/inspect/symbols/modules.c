@@ -72,7 +72,7 @@ read_module(struct target *target, const struct mapping *file, struct module *m)
 	size_t n = read_headers(target, file->start, headers);
 	bool has_start = false;
 
-	*m = (struct module){.start = file->start, .file = file};
+	*m = (struct module){.start = file->start, .file = *file};
 	for (size_t i = 0; i < n && !has_start; i++)
 		if (headers[i].p_type == PT_LOAD && headers[i].p_offset == 0) {
 			m->bias = file->start - headers[i].p_vaddr;

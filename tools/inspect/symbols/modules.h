@@ -8,8 +8,8 @@
 struct module {
 	uint64_t start, end; /* in the target */
 	uint64_t bias;       /* start minus its address in the file */
-	const struct mapping *file;
-	size_t id_bytes; /* of the build ID; 0: the file has none */
+	struct mapping file; /* its first page */
+	size_t id_bytes;     /* of the build ID; 0: the file has none */
 	unsigned char id[64];
 	uint64_t id_at;  /* address of the build ID in the target */
 	bool has_loader; /* PT_INTERP names a dynamic loader for it */

@@ -40,7 +40,7 @@ find_object(struct target *target, uint64_t pc, uint64_t *address)
 
 	if (module != NULL) {
 		*address = pc - module->bias;
-		return program_object(target, module->file);
+		return program_object(target, &module->file);
 	}
 	if (m != NULL && m->name[0] != '\0') {
 		*address = pc - m->start + m->offset;

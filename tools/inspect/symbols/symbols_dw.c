@@ -224,7 +224,7 @@ report_modules(Dwfl *dwfl, struct target *target)
 
 	for (size_t i = 0; i < n; i++) {
 		Dwfl_Module *made = dwfl_report_module(
-		    dwfl, m[i].file->name, m[i].start, m[i].end);
+		    dwfl, m[i].file.name, m[i].start, m[i].end);
 
 		if (made != NULL && m[i].id_bytes != 0)
 			dwfl_module_report_build_id(

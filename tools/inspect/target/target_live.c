@@ -229,8 +229,7 @@ live_read_maps(struct target *target)
 	char name[64];
 
 	snprintf(name, sizeof(name), "task/%d/maps", live_reader(target));
-	target->maps = NULL;
-	target->nmaps = target->maps_capacity = 0;
+	target->nmaps = 0;
 	target_scan_anew(target);
 	if (text_each_line(proc_path(target->pid, name), add_mapping, target))
 		return;
