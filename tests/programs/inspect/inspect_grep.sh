@@ -1,12 +1,13 @@
 #!/bin/bash
 # umem grep finds the words that the kernel holds for a process, and those in
-# registers; --json has them, too, and -q only addresses.
+# registers; --json has them, too, and -q only addresses.  It searches memory on
+# both sides of a part that is not touched.
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
 build handed
 start "$TMP/handed"
-read -r fd polled timed read_into <"$TMP/told"
+read -r fd polled timed read_into far <"$TMP/told"
 
 # has KIND KEY VALUE WORD - does umem grep --json find the word there?
 has() {
@@ -35,6 +36,11 @@ for word in "$polled" "$timed" "$read_into"; do
 		cat said
 		exit 1
 	fi
+done
+"$umem" grep -q "$pid" "$far" | grep -qx "$far" ||
+	{ echo "not found behind a gap"; exit 1; }
+for word in '' -10 +10 ' 10' 10x 10000000000000000; do
+	expect 2 "^umem: grep: ${word/+/\\+} is no address\$" grep "$pid" -- "$word"
 done
 # A search for an address 16 bytes below finds it only with the distance.
 expect 0 "^in the kernel, for a timer's signal$" grep -d 16 "$pid" \

@@ -39,6 +39,12 @@ assert abs(names["bytes_per_minute"] - 1300 * 60 / seconds) <= 1, names
 assert rows["make_list"]["bytes_per_minute"] == 0, rows["make_list"]
 EOF
 expect 2 '^umem: /dev/full: No space left' leaks --save=/dev/full "$pid"
+"$umem" leaks --save=/dev/stdout "$pid" | cat >said
+if [ "${PIPESTATUS[0]}" != 1 ]; then
+	echo "saved to a pipe:"
+	cat said
+	exit 1
+fi
 # A file system may report at the end of the file that it could not write.
 cat >late.c <<'END2'
 #include <errno.h>
