@@ -64,6 +64,27 @@ END
 
 start "$TMP/chain" 8
 python3 looks.py "$umem" "$pid" || exit 1
+# Memory may end while pages are packed.
+cat >short.c <<'END'
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void *
+mmap(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
+{
+	if (bytes == 1 << 20 && (flags & MAP_NORESERVE) != 0) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	return (void *)syscall(SYS_mmap, at, bytes, access, flags, fd, offset);
+}
+END
+"$CC" -shared -fPIC -w -o short.so short.c || exit 1
+LD_PRELOAD=$TMP/short.so expect 2 \
+    "^umem: $pid: this needs more than the [0-9]+ MiB of memory that may be" \
+    leaks "$pid"
 finish 0
 
 # few - umem leaks finds the three leaks with a tenth of the process's memory
@@ -137,6 +158,34 @@ finish 0
 start "$TMP/chain" 192
 few
 few_for 0 grep -q "$pid" 1
+
+# Several threads read the memory if there are as many CPUs, and fewer than
+# wanted will do.
+cat >alone.c <<'END'
+#include <errno.h>
+#include <stdio.h>
+
+int
+pthread_create(void)
+{
+	fclose(fopen("wanted", "w"));
+	return EAGAIN;
+}
+END
+"$CC" -shared -fPIC -w -o alone.so alone.c || exit 1
+LD_PRELOAD=$TMP/alone.so expect 1 'leaked in 3 blocks' leaks "$pid"
+if [ -e wanted ] && [ "$(nproc)" = 1 ] ||
+    [ ! -e wanted ] && [ "$(nproc)" != 1 ]; then
+	echo "another thread, or none, on $(nproc) CPUs"
+	exit 1
+fi
+rm -f wanted
+first=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
+taskset -c "$first" env LD_PRELOAD="$TMP/alone.so" "$umem" leaks "$pid" >said
+if [ $? != 1 ] || [ -e wanted ]; then
+	echo "another thread on one CPU"
+	exit 1
+fi
 
 # The kernel is to end this command, not the program, when memory runs out.
 mkfifo printed
