@@ -191,8 +191,7 @@ live_read_thread(struct thread *thread, bool all)
 	if (all && more == 0)
 		more = words_get(thread->tid, NT_PRFPREG, words + n, 1000);
 	n += (size_t)more;
-	assert(n <= array_size(words));
-	free(thread->words);
+	assert(n <= array_size(words) && thread->words == NULL);
 	thread->words = xalloc(n * sizeof(*words));
 	memcpy(thread->words, words, n * sizeof(*words));
 	thread->nwords = n;
