@@ -134,6 +134,9 @@ for command in "status $pid" "stat $pid" "log $pid" "log -l transaction $pid" \
 	fi
 done
 [ -z "${wide:-}" ] || exit 1
+# A name that is shortened there is whole on a wider one.
+script -qec "COLUMNS=100 '$umem' stat $pid" /dev/null </dev/null >said
+grep -q '^a_cache_with_quite_a_long__name ' said || { cat said; exit 1; }
 "$umem" status --json "$pid" >json
 python3 - json <<'END2' || { cat json; exit 1; }
 import json, sys

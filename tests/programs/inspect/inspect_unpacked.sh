@@ -90,6 +90,34 @@ unpacks() {
 start ./program
 unpacks 1 200 "without a compressed section"
 grep -qF 'program`hidden+0x' said || exit 1
+# A large file may be unpacked to more: its own size counts when it is opened.
+cat >limits.c <<'END'
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int
+setrlimit(int what, const unsigned long *limit)
+{
+	FILE *file = fopen("limits", "a");
+	struct stat info;
+
+	for (int fd = 0; fd < 100; fd++)
+		if (fstat(fd, &info) == 0 && info.st_size > 64 << 20)
+			fprintf(file, "%lu\n", limit[0] >> 20);
+	fclose(file);
+	return syscall(SYS_prlimit64, 0, what, limit, NULL);
+}
+END
+"$CC" -shared -fPIC -w -o limits.so limits.c || exit 1
+head -c 64M /dev/urandom >>its.debug
+LD_PRELOAD=$TMP/limits.so expect 1 '2\.9K leaked' leaks "$pid"
+if ! awk '$1 < 2048 { exit 1 }' limits || [ ! -s limits ]; then
+	echo "with a file of 64 MiB, MiB of addresses:"
+	cat limits
+	exit 1
+fi
 python3 pack.py 500 || exit 1
 unpacks 500 800 "500 MiB"
 python3 pack.py 4000 || exit 1
