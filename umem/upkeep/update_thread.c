@@ -565,7 +565,8 @@ update_thread_ends(void)
 bool
 update_has_thread(void)
 {
-	return load_acquire(&exists) != 0;
+	/* Sequentially consistent for update_thread_settle(): see the top. */
+	return __atomic_load_n(&exists, __ATOMIC_SEQ_CST) != 0;
 }
 
 void
