@@ -16,13 +16,14 @@
  * models: umem/rcu/grace.c domain_thread_cycle domain_thread_sleep_if_idle
  * models: umem/rcu/grace.c domain_thread_main domain_thread_wake domain_loaded
  * models: umem/rcu/grace.c domain_retire defer_rouse domain_is_used
+ * models: umem/rcu/grace.c domain_run_cycle
  * models: magazine/deferred.c deferred_put deferred_submit deferred_is_used
  * models: magazine/cpu_drain.c cpu_is_open
  * catches: umem/rcu/grace.c domain_thread_sleep_if_idle BUG_LOOKS_FIRST
  *	`__atomic_thread_fence(__ATOMIC_SEQ_CST);` => `;`
  * catches: umem/rcu/grace.c domain_thread_wake BUG_WAKES_FIRST
  *	`__atomic_thread_fence(__ATOMIC_SEQ_CST);` => `;`
- * sum: fe5f821113769bd6
+ * sum: 0c8ddea521ad2c50
  */
 #define ABSENT 0
 #define AWAKE  1
@@ -30,6 +31,7 @@
 
 byte thread_state;
 bit owned, open, pending, has_empty;
+bit wanted; /* slabs of a store are to be retired; changes under its lock */
 byte nthreads;
 
 /* domain_thread_wake() with the state that it has seen */
@@ -97,6 +99,7 @@ proctype upkeep()
 {
 	byte seen;
 
+	wanted = 1;
 	has_empty = 1;
 	seen = thread_state;
 	thread_wake();
@@ -117,7 +120,13 @@ proctype domain_thread()
 	do
 	:: true ->
 		/* A cycle */
-		atomic { any = has_empty; has_empty = 0 };
+#ifndef BUG_CLEARS_LATE
+		has_empty = 0;
+#endif
+		atomic { any = wanted; wanted = 0 };
+#ifdef BUG_CLEARS_LATE
+		has_empty = 0;
+#endif
 		if
 		:: atomic { open && !owned -> open = 0; any = 1 }
 		:: !open || owned
@@ -182,5 +191,5 @@ init {
 	}
 	timeout;
 	assert(_nr_pr == 1 && nthreads == 0);
-	assert(!open && !pending && !has_empty && !owned)
+	assert(!open && !pending && !has_empty && !wanted && !owned)
 }
