@@ -13,6 +13,7 @@ void (*hook_meta_freed)(void *at, size_t bytes);
 void (*hook_os_purge)(void *at, size_t bytes);
 void (*hook_os_futex_wait)(const uint32_t *word);
 void (*hook_pthread_created)(void);
+void (*hook_lock_released)(const struct lock *lock);
 void (*hook_magazine_install)(void);
 uint64_t hook_now_ns;
 bool hook_charges_all;
@@ -31,6 +32,7 @@ bool __real_os_resident(void *at, size_t bytes, unsigned char *pages);
 void __real_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     void *(*run)(void *), void *arg);
+void __real_lock_release(struct lock *lock);
 void __real_magazine_install(struct magazine_layer *layer, struct magazine *m);
 void __real__mark_point(const char *file, int line);
 
@@ -106,6 +108,14 @@ __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	if (error == 0 && hook_pthread_created != NULL)
 		hook_pthread_created();
 	return error;
+}
+
+void
+__wrap_lock_release(struct lock *lock)
+{
+	__real_lock_release(lock);
+	if (unlikely(hook_lock_released != NULL))
+		hook_lock_released(lock);
 }
 
 void

@@ -9,7 +9,7 @@
 #ifndef TESTS_UNIT_HOOKS_H
 #define TESTS_UNIT_HOOKS_H
 
-#include "vmem/base.h"
+#include "vmem/lock.h"
 
 /* Called after heap_free(at, bytes), in the calling thread. */
 extern void (*hook_heap_freed)(void *at, size_t bytes);
@@ -25,6 +25,9 @@ extern void (*hook_os_futex_wait)(const uint32_t *word);
 
 /* Called after pthread_create() has created a thread, in its creator. */
 extern void (*hook_pthread_created)(void);
+
+/* Called after lock_release(lock). */
+extern void (*hook_lock_released)(const struct lock *lock);
 
 /* Called before magazine_install(). */
 extern void (*hook_magazine_install)(void);

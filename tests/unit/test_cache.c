@@ -14,6 +14,7 @@
 
 #include "tests/unit/live.h"
 #include "tests/unit/child.h"
+#include "tests/unit/hooks.h"
 #include "tests/unit/stay.h"
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
@@ -1076,6 +1077,33 @@ START_TEST(objects_outlive_their_cache)
 }
 END_TEST
 
+static umem_cache_t *poisoned;
+static bool is_listed; /* when the lock of the list was last released */
+
+static void
+look_for_poisoned(const struct lock *lock)
+{
+	if (lock == &cache_list_lock)
+		is_listed = cache_destroyed_list.prev == &poisoned->link;
+}
+
+static void
+destroy_under_lock(void)
+{
+	poisoned = create(0);
+	take(poisoned);
+	hook_lock_released = look_for_poisoned;
+	umem_cache_destroy(poisoned);
+	_exit(!is_listed);
+}
+
+START_TEST(a_cache_in_use_is_listed_before_the_lock_is_released)
+{
+	child_writes(destroy_under_lock);
+	ck_assert(child_exited(0));
+}
+END_TEST
+
 static int
 by_address(const void *a, const void *b)
 {
@@ -1316,6 +1344,8 @@ cache_suite(void)
 	tcase_add_test(tc, idle_objects_of_large_classes_are_reclaimed);
 	tcase_add_test(tc, misuse_is_told_and_ends_the_process);
 	tcase_add_test(tc, objects_outlive_their_cache);
+	tcase_add_test(
+	    tc, a_cache_in_use_is_listed_before_the_lock_is_released);
 	tcase_add_test(tc, the_report_of_a_cache_in_use_names_objects);
 	tcase_add_test(tc, magazines_change_size_while_they_are_used);
 	tcase_add_test(tc, a_cache_is_reaped_while_it_is_used);

@@ -985,6 +985,23 @@ START_TEST(the_layers_of_a_cache_that_is_freed_have_ended)
 }
 END_TEST
 
+START_TEST(layers_come_and_go_without_growth)
+{
+	size_t used = 0;
+
+	for (int i = 0; i < 20; i++) {
+		umem_cache_t *cache = cache_new("layers", 64);
+
+		umem_defer_attach(cache, &one, grace_of);
+		umem_defer_attach(cache, &two, grace_of);
+		umem_cache_destroy(cache);
+		if (i == 10)
+			used = meta_used();
+	}
+	ck_assert_uint_eq(meta_used(), used);
+}
+END_TEST
+
 /*
  * Makes a cache whose first domain releases slabs, and waits meanwhile for the
  * caller as a reader of the second flavour.
@@ -1838,6 +1855,7 @@ grace_suite(void)
 	tcase_add_test(tcase, a_function_that_a_cycle_calls_forks);
 	tcase_add_loop_test(tcase,
 	    a_release_function_forks_amid_the_objects_of_a_barrier, 0, 2);
+	tcase_add_test(tcase, layers_come_and_go_without_growth);
 	tcase_add_test(
 	    tcase, large_objects_without_magazines_stay_within_the_budget);
 	tcase_add_test(

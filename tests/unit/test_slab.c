@@ -361,6 +361,34 @@ START_TEST(a_span_with_several_chunks_stays_in_its_store)
 }
 END_TEST
 
+static void
+check_stays_if(bool *member, void *p)
+{
+	*member = true;
+	ck_assert(!slab_detach(&store, p));
+	*member = false;
+}
+
+START_TEST(a_span_that_needs_more_than_the_heap_stays_in_its_store)
+{
+	void *p;
+
+	start(2 * HEAP_UNIT, 16, false);
+	p = take();
+	check_stays_if(&store.constructs, p);
+	check_stays_if(&store.has_guard_pages, p);
+	check_stays_if(&store.is_annotated, p);
+	check_stays_if(&store.is_unbacked, p);
+	store.record_bytes = 8;
+	ck_assert(!slab_detach(&store, p));
+	store.record_bytes = 0;
+	store.source = heap_arena;
+	ck_assert(!slab_detach(&store, p));
+	store.source = NULL;
+	ck_assert(slab_detach(&store, p));
+}
+END_TEST
+
 START_TEST(going_over_the_edge_of_a_slab_makes_no_new_ones)
 {
 	unsigned n;
@@ -1358,6 +1386,8 @@ slab_suite(void)
 	tcase_add_test(tc, a_span_with_one_chunk_leaves_its_store);
 	tcase_add_loop_test(
 	    tc, a_span_with_several_chunks_stays_in_its_store, 0, 3);
+	tcase_add_test(
+	    tc, a_span_that_needs_more_than_the_heap_stays_in_its_store);
 	tcase_add_test(tc, going_over_the_edge_of_a_slab_makes_no_new_ones);
 	tcase_add_test(tc, what_is_not_a_chunk_is_refused);
 	tcase_add_test(tc, a_batch_stops_at_the_first_that_is_wrong);

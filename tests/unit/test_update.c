@@ -179,6 +179,18 @@ START_TEST(polling_alone_calls_no_function_of_the_program)
 }
 END_TEST
 
+/* In a child, the release in small steps of an idle parent goes no further. */
+START_TEST(a_tick_of_a_busy_program_makes_ticks_rare)
+{
+	create(NULL, NULL);
+	cpu_set_tick_pushes(1);
+	update_poll();
+	update_tick();
+	ck_assert_uint_gt(cpu_layer.tick_pushes, 100);
+	ck_assert_uint_lt(cpu_layer.tick_pushes, INT32_MAX);
+}
+END_TEST
+
 START_TEST(a_reap_empties_caches_and_keeps_errno)
 {
 	umem_cache_t *cache = create(destruct, NULL);
@@ -614,6 +626,55 @@ START_TEST(memory_freed_before_the_thread_is_known_goes_back)
 }
 END_TEST
 
+static uint32_t is_created, nwaits, has_waited; /* [atomic] */
+
+/* The keeper stays the keeper until the test's thread has waited for a while. */
+static void
+hold_keeper(void)
+{
+	if (pthread_equal(pthread_self(), not_upkeep))
+		return;
+	__atomic_store_n(&is_created, 1, __ATOMIC_RELEASE);
+	while (get(&nwaits) < 5 && !get(&has_waited))
+		nap(1);
+}
+
+static void
+count_waits(const uint32_t *word)
+{
+	(void)word;
+	if (pthread_equal(pthread_self(), not_upkeep))
+		__atomic_add_fetch(&nwaits, 1, __ATOMIC_RELEASE);
+}
+
+static void *
+offer_in_thread(void *unused)
+{
+	update_thread_wanted = THREAD_YES;
+	update_thread_offer(/* created */ false);
+	__atomic_store_n(&is_created, 1, __ATOMIC_RELEASE);
+	return unused;
+}
+
+START_TEST(a_thread_waits_until_the_upkeep_thread_has_begun)
+{
+	pthread_t thread;
+	bool has;
+
+	not_upkeep = pthread_self();
+	hook_pthread_created = hold_keeper;
+	hook_os_futex_wait = count_waits;
+	pthread_create(&thread, NULL, offer_in_thread, NULL);
+	wait_for(&is_created);
+	update_thread_await();
+	has = update_has_thread();
+	__atomic_store_n(&has_waited, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	/* A sanitizer needs more stack than the upkeep thread has. */
+	ck_assert(has || !update_has_thread());
+}
+END_TEST
+
 START_TEST(the_thread_sleeps_and_is_woken)
 {
 	umem_cache_t *cache = create(destruct, NULL);
@@ -949,6 +1010,7 @@ update_suite(void)
 	tcase_add_test(tc, updates_are_done_when_due_and_not_before);
 	tcase_add_test(tc, surplus_goes_back_by_polling_alone);
 	tcase_add_test(tc, polling_alone_calls_no_function_of_the_program);
+	tcase_add_test(tc, a_tick_of_a_busy_program_makes_ticks_rare);
 	tcase_add_test(tc, a_reap_empties_caches_and_keeps_errno);
 	tcase_add_test(tc, a_trim_gives_all_to_the_kernel);
 	tcase_add_test(tc, callbacks_may_ask_for_more_upkeep);
@@ -965,6 +1027,7 @@ update_suite(void)
 	    tc, memory_freed_while_the_thread_falls_asleep_goes_back);
 	tcase_add_test(tc, memory_freed_while_the_thread_sleeps_goes_back);
 	tcase_add_test(tc, memory_freed_before_the_thread_is_known_goes_back);
+	tcase_add_test(tc, a_thread_waits_until_the_upkeep_thread_has_begun);
 	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
 	tcase_add_loop_test(
 	    tc, a_request_without_memory_has_the_thread_run_callbacks, 0, 2);
