@@ -1,6 +1,7 @@
 /*
  * A plug-in brings the flavour bp after libumem_rcu.so.1 has been loaded.
  * fork() does not ask a thread that holds the locks of bp whether it reads.
+ * rcu_static.sh builds this with bp in the program (LINKED).
  *
  * test link: rcu
  * test modes: default
@@ -8,9 +9,19 @@
  */
 #include <dlfcn.h>
 #include <umem_rcu.h>
+#ifdef LINKED
+#include <urcu/urcu-bp.h>
+#endif
 #include <urcu/flavor.h>
 
 #include "tests/programs/check.h"
+
+#ifdef LINKED
+#define find(name) ((void *)(uintptr_t)&(name))
+#else
+static void *library;
+#define find(name) dlsym(library, #name)
+#endif
 
 /* The flavour, and a copy of it that tells when a grace period has begun. */
 static const struct rcu_flavor_struct *bp;
@@ -34,37 +45,39 @@ free_one(umem_cache_t *cache)
 }
 
 static void
-call(void *library, const char *name)
+call(void *found)
 {
 	void (*f)(void);
 
-	check((*(void **)&f = dlsym(library, name)) != NULL);
+	check((*(void **)&f = found) != NULL);
 	f();
 }
 
 int
 main(void)
 {
-	/* Version 8 is that of liburcu 0.13 and later. */
-	void *library = dlopen("liburcu-bp.so.8", RTLD_NOW);
 	umem_cache_t *cache =
 	    umem_cache_create("plugin", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
 	pid_t pid;
 
+#ifndef LINKED
+	/* Version 8 is that of liburcu 0.13 and later. */
+	library = dlopen("liburcu-bp.so.8", RTLD_NOW);
 	if (library == NULL)
 		skip("no liburcu-bp.so.8");
+#endif
 	limit_time();
 	check(cache != NULL);
-	check((bp = dlsym(library, "urcu_bp_flavor")) != NULL);
+	check((bp = find(urcu_bp_flavor)) != NULL);
 	watched = *bp;
 	watched.update_synchronize_rcu = synchronize;
 	/* The library's thread then waits for these locks. */
-	call(library, "urcu_bp_before_fork");
+	call(find(urcu_bp_before_fork));
 	free_one(cache);
 	wait_until(__atomic_load_n(&has_begun, __ATOMIC_SEQ_CST));
 	pid = fork();
-	call(library, pid == 0 ? "urcu_bp_after_fork_child"
-			       : "urcu_bp_after_fork_parent");
+	call(pid == 0 ? find(urcu_bp_after_fork_child)
+		      : find(urcu_bp_after_fork_parent));
 	if (pid == 0) {
 		limit_time();
 		free_one(cache);
