@@ -89,7 +89,13 @@ use(void)
 			if ((size_t)p[0] % align != 0)
 				abort();
 			memset(p[0], 1, 100);
+			p[1] = umem_alloc_align(100, align, UMEM_DEFAULT);
+			/* Not a span of the heap for each. */
+			if (align == 64 &&
+			    ((size_t)p[0] | (size_t)p[1]) % 65536 == 0)
+				abort();
 			umem_free_align(p[0], 100);
+			umem_free_align(p[1], 100);
 		}
 		umem_cache_reap_now(made);
 		umem_reap();
