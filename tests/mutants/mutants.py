@@ -161,7 +161,8 @@ def known_survivors():
 def caught_by_models():
     """{key of a mutant: the model and its bug that is this mutant}"""
     found = {}
-    for path in sorted(models.FOLDER.glob('*.pml')):
+    for path in sorted([*models.FOLDER.glob('*.pml'),
+                        *models.FOLDER.glob('*.litmus')]):
         text = path.read_text(encoding='utf-8')
         if not models.check_mutants(path.name, text):
             sys.exit(1)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/unit/hooks.h"
+#include "tests/unit/step.h"
 #include "tests/unit/store.h"
 #include "umem/base/page_map.h"
 #include "vmem/heap_inner.h"
@@ -121,6 +122,58 @@ START_TEST(a_batch_is_the_lowest_chunks_the_last_being_the_lowest)
 	ck_assert_uint_eq((uintptr_t)batch[0], lowest + 40 * 96);
 	ck_assert_uint_eq(slab_used(&store), 41);
 	check();
+}
+END_TEST
+
+static uintptr_t frame; /* of take_in_child() */
+
+static void
+take_in_child(void)
+{
+	void *p;
+
+	frame = (uintptr_t)__builtin_frame_address(0);
+	slab_take(&store, &p, 1);
+}
+
+/* Is there a claim on the child's stack? */
+static bool
+is_claimed(pid_t child, const struct slab *slab, uint64_t mask)
+{
+	uintptr_t end = step_peek(child, &frame);
+
+	for (uintptr_t at = end - 8 * KIB; at < end; at += sizeof(at)) {
+		const struct slab_claim *claim = (void *)at;
+
+		if (step_peek(child, &claim->slab) == (uintptr_t)slab &&
+		    step_peek(child, &claim->mask) == mask)
+			return true;
+	}
+	return false;
+}
+
+/* The command stops the process anywhere, and accounts for every chunk. */
+START_TEST(a_chunk_is_claimed_in_memory_before_it_is_taken)
+{
+	void *p;
+	struct slab *slab;
+	uint64_t before, bits;
+	pid_t child;
+
+	start(64, 16, false);
+	p = take();
+	slab = page_map_owner(p);
+	before = bits = slab->bits[0];
+	child = step_start(take_in_child);
+	while (child != 0 && bits == before) {
+		ck_assert(step_one(child));
+		bits = step_peek(child, &slab->bits[0]);
+	}
+	if (child != 0) {
+		ck_assert(is_claimed(child, slab, before & ~bits));
+		step_end(child);
+	}
+	give(&p, 1);
 }
 END_TEST
 
@@ -1389,6 +1442,7 @@ slab_suite(void)
 	tcase_add_test(
 	    tc, a_span_that_needs_more_than_the_heap_stays_in_its_store);
 	tcase_add_test(tc, going_over_the_edge_of_a_slab_makes_no_new_ones);
+	tcase_add_test(tc, a_chunk_is_claimed_in_memory_before_it_is_taken);
 	tcase_add_test(tc, what_is_not_a_chunk_is_refused);
 	tcase_add_test(tc, a_batch_stops_at_the_first_that_is_wrong);
 	tcase_add_test(tc, a_visit_that_had_to_wait_is_counted);
