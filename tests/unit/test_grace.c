@@ -8,6 +8,7 @@
 #include "tests/time_limit.h"
 #include "tests/unit/child.h"
 #include "tests/unit/stay.h"
+#include "tests/unit/step.h"
 #include "umem/rcu/defer.h"
 #include "umem/fork.h"
 #include "umem/malloc/alloc.h"
@@ -921,6 +922,45 @@ START_TEST(a_layer_is_complete_when_the_domain_finds_it)
 		defer_new(cache, &one);
 	pthread_join(thread, NULL);
 	umem_cache_destroy(cache);
+}
+END_TEST
+
+static umem_cache_t *attached; /* NULL: a block of another library */
+
+static void
+make_layer(void)
+{
+	if (attached != NULL)
+		umem_defer_attach(attached, &one, grace_of);
+	else
+		defer_block(&one, NULL);
+}
+
+/*
+ * Otherwise another thread could put an object into a layer at which the
+ * domain's thread does not look before it falls asleep.
+ */
+START_TEST(a_domain_has_a_layer_before_other_threads_find_it)
+{
+	struct domain *domain;
+	const void *found_at;
+	uint64_t layer = 0;
+	pid_t child;
+
+	ck_assert(umem_ready());
+	domain = domain_make(&one, grace_of);
+	found_at = &domain->kinds[DEFER_FOREIGN];
+	if (_i != 0) {
+		attached = cache_new("attached", 64);
+		found_at = &attached->defers;
+	}
+	child = step_start(make_layer);
+	while (child != 0 && (layer = step_peek(child, found_at)) == 0)
+		ck_assert(step_one(child));
+	if (child != 0) {
+		ck_assert_uint_eq(step_peek(child, &domain->layers), layer);
+		step_end(child);
+	}
 }
 END_TEST
 
@@ -1856,6 +1896,8 @@ grace_suite(void)
 	tcase_add_loop_test(tcase,
 	    a_release_function_forks_amid_the_objects_of_a_barrier, 0, 2);
 	tcase_add_test(tcase, layers_come_and_go_without_growth);
+	tcase_add_loop_test(
+	    tcase, a_domain_has_a_layer_before_other_threads_find_it, 0, 2);
 	tcase_add_test(
 	    tcase, large_objects_without_magazines_stay_within_the_budget);
 	tcase_add_test(

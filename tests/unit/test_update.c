@@ -628,7 +628,7 @@ END_TEST
 
 static uint32_t is_created, nwaits, has_waited; /* [atomic] */
 
-/* The keeper stays the keeper until the test's thread has waited for a while. */
+/* The keeper stays the keeper until the thread of the test has waited often. */
 static void
 hold_keeper(void)
 {

@@ -17,7 +17,7 @@
 #include "tests/programs/check.h"
 
 #ifdef LINKED
-#define find(name) ((void *)(uintptr_t)&(name))
+#define find(name) ((void *)&name)
 #else
 static void *library;
 #define find(name) dlsym(library, #name)
