@@ -6,5 +6,5 @@ archive=$("$CC" -print-file-name=liburcu-bp.a)
 "$CC" -g -DLINKED -D_GNU_SOURCE -I"$TOP" -I"$TOP/umem" -o main \
     "$TOP/tests/programs/rcu/rcu_plugin.c" "$B/libumem_rcu.a" -L"$B" -lumem \
     "$archive" -pthread "-Wl,-rpath,$B"
-! nm -D main | grep -w urcu_bp_read_lock
+if nm -D main | grep -w urcu_bp_read_lock; then exit 1; fi
 ./main
