@@ -953,6 +953,29 @@ START_TEST(an_update_calls_the_program_only_if_it_may)
 }
 END_TEST
 
+START_TEST(pages_are_purged_when_the_cache_was_idle_for_the_age)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "idle", 1000, 0, NULL, NULL, NULL, NULL, NULL, UMC_NOMAGAZINE);
+	size_t limit = SIZE_MAX;
+
+	/* Otherwise a slab is one page. */
+	if (os_page_size() >= HEAP_UNIT)
+		return;
+	for (unsigned i = 0; i < 50; i++)
+		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	free_many(cache, 49);
+	cache_update(cache, /* may_call */ false);
+	ck_assert(cache_purge_idle(cache, 1, &limit));
+	ck_assert_uint_eq(limit, SIZE_MAX);
+	cache_update(cache, /* may_call */ false);
+	ck_assert(cache_purge_idle(cache, 1, &limit));
+	ck_assert_uint_lt(limit, SIZE_MAX);
+	umem_cache_free(cache, objects[49]);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 static void
 take_and_free(umem_cache_t *cache, unsigned n, unsigned nrounds)
 {
@@ -1340,6 +1363,8 @@ cache_suite(void)
 	tcase_add_loop_test(tc, room_is_made_of_what_nobody_asks_for, 0, 2);
 	tcase_add_test(tc, room_is_not_made_where_that_calls_the_program);
 	tcase_add_test(tc, an_update_calls_the_program_only_if_it_may);
+	tcase_add_test(
+	    tc, pages_are_purged_when_the_cache_was_idle_for_the_age);
 	tcase_add_test(tc, what_the_depot_has_no_room_for_stays_constructed);
 	tcase_add_test(tc, idle_objects_of_large_classes_are_reclaimed);
 	tcase_add_test(tc, misuse_is_told_and_ends_the_process);

@@ -1134,6 +1134,37 @@ START_TEST(with_checks_every_second_free_is_reported)
 }
 END_TEST
 
+static const umem_cache_t *checked;
+static unsigned nheld; /* when the lock of the cache was last released */
+
+static void
+count_held(const struct lock *lock)
+{
+	const struct pointer_set *set = &checked->import->arrays.held;
+
+	if (lock != &checked->slabs.lock)
+		return;
+	nheld = 0;
+	for (size_t i = 0; i < set->size; i++)
+		nheld += set->slot[i] != NULL;
+}
+
+START_TEST(checks_record_a_resource_before_the_lock_is_released)
+{
+	umem_cache_t *cache;
+
+	have_checks(0);
+	checked = cache = create(0, 0);
+	hook_lock_released = count_held;
+	held[0] = get(cache);
+	ck_assert_uint_eq(nheld, 1);
+	put(cache, held[0]);
+	ck_assert_uint_eq(nheld, 0);
+	hook_lock_released = NULL;
+	end(cache);
+}
+END_TEST
+
 START_TEST(with_checks_everything_works)
 {
 	umem_cache_t *cache;
@@ -1223,6 +1254,8 @@ import_suite(void)
 	tcase_add_test(tc, destroying_a_cache_in_use_is_reported);
 	tcase_add_loop_test(
 	    tc, with_checks_every_second_free_is_reported, 0, 2);
+	tcase_add_test(
+	    tc, checks_record_a_resource_before_the_lock_is_released);
 	tcase_add_loop_test(tc, with_checks_everything_works, 0, 4);
 	tcase_add_test(tc, a_cache_may_be_spared_the_checks);
 	if (!machine_is_emulated()) {
