@@ -626,15 +626,16 @@ START_TEST(memory_freed_before_the_thread_is_known_goes_back)
 }
 END_TEST
 
-static uint32_t is_created, nwaits, has_waited; /* [atomic] */
+static uint32_t is_kept, is_offered, nwaits, has_waited; /* [atomic] */
 
 /* The keeper stays the keeper until the thread of the test has waited often. */
 static void
-hold_keeper(void)
+stay_keeper(void)
 {
 	if (pthread_equal(pthread_self(), not_upkeep))
 		return;
-	__atomic_store_n(&is_created, 1, __ATOMIC_RELEASE);
+	is_kept = 1;
+	__atomic_store_n(&is_offered, 1, __ATOMIC_RELEASE);
 	while (get(&nwaits) < 5 && !get(&has_waited))
 		nap(1);
 }
@@ -650,28 +651,35 @@ count_waits(const uint32_t *word)
 static void *
 offer_in_thread(void *unused)
 {
-	update_thread_wanted = THREAD_YES;
-	update_thread_offer(/* created */ false);
-	__atomic_store_n(&is_created, 1, __ATOMIC_RELEASE);
+	update_thread_offer(/* created */ true);
+	__atomic_store_n(&is_offered, 1, __ATOMIC_RELEASE);
 	return unused;
 }
 
-START_TEST(a_thread_waits_until_the_upkeep_thread_has_begun)
+/* A thread waits until the upkeep thread has begun or, if _i is 1, is gone. */
+START_TEST(a_thread_waits_for_the_keeper)
 {
 	pthread_t thread;
-	bool has;
+	unsigned n;
 
+	update_thread_wanted = _i == 0 ? THREAD_YES : THREAD_AUTO;
+	update_thread_begins();
 	not_upkeep = pthread_self();
-	hook_pthread_created = hold_keeper;
+	hook_pthread_created = stay_keeper;
 	hook_os_futex_wait = count_waits;
 	pthread_create(&thread, NULL, offer_in_thread, NULL);
-	wait_for(&is_created);
-	update_thread_await();
-	has = update_has_thread();
+	wait_for(&is_offered);
+	update_thread_ends();
+	if (_i == 0)
+		update_thread_await();
+	else
+		update_thread_end_now();
+	n = get(&nwaits);
 	__atomic_store_n(&has_waited, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	/* A sanitizer needs more stack than the upkeep thread has. */
-	ck_assert(has || !update_has_thread());
+	ck_assert(n >= 5 || !is_kept);
+	ck_assert(update_has_thread() == (_i == 0) || !is_kept);
 }
 END_TEST
 
@@ -1027,7 +1035,7 @@ update_suite(void)
 	    tc, memory_freed_while_the_thread_falls_asleep_goes_back);
 	tcase_add_test(tc, memory_freed_while_the_thread_sleeps_goes_back);
 	tcase_add_test(tc, memory_freed_before_the_thread_is_known_goes_back);
-	tcase_add_test(tc, a_thread_waits_until_the_upkeep_thread_has_begun);
+	tcase_add_loop_test(tc, a_thread_waits_for_the_keeper, 0, 2);
 	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
 	tcase_add_loop_test(
 	    tc, a_request_without_memory_has_the_thread_run_callbacks, 0, 2);
