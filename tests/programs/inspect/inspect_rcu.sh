@@ -59,6 +59,7 @@ look() {
 	rcu, = stat["rcu"]
 	assert rcu["flavour"] == "urcu_memb_flavor", rcu
 	assert rcu["waiting"] == 6440 and not rcu["broken"], rcu
+	assert rcu["memory"] == sum(c["memory"] for c in rcu["caches"]), rcu
 	layers = {layer["name"]: layer["waiting"] for layer in rcu["caches"]}
 	deferred = {c["name"]: c["deferred"] for c in stat["caches"]}
 	assert deferred["plain"] == layers["plain"] == 6200, deferred
