@@ -152,4 +152,11 @@ exactly_planted "samples"
 of whatis "$pid" "$at"
 has "in a freed sample of 200 bytes .*, waits for a grace period of urcu_memb_flavor$"
 of users "$pid"
+# shellcheck disable=SC2016 # for gdb
+gdb -batch -nx -p "$pid" -ex 'set $first = domains' \
+    -ex 'set variable domains = 16' -ex 'gcore core.damaged' \
+    -ex 'set variable domains = $first' >said 2>&1
+[ -s core.damaged ] || bad "no core"
+of stat core.damaged
+rm -f core.damaged
 finish 0
