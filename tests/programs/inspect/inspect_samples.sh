@@ -237,8 +237,8 @@ grown 160
 vector 160 vector_grow
 finish 0
 
-# More samples than the library keeps are halved, so each one of those that are
-# left stands for as many blocks as its interval says, also if they have no bytes.
+# Samples are halved if there are too many, so each one that is left stands for
+# as many blocks as its interval says, also if they have no bytes.
 cat >empty.c <<'END'
 #include <stdlib.h>
 #include <unistd.h>

@@ -6,8 +6,8 @@
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others, and to objects of a cache, in memory that a
- * child of fork() shares or lacks.  A thread moves pointers from place to place;
- * with "single", the first thread does, and there is no other.
+ * child of fork() shares or lacks.  A thread moves pointers from place to
+ * place; with "single", the first thread does, and there is no other.
  * Prints "leak ADDRESS" for each block that is lost, then "ready".  Until its
  * standard input ends, it has no children to wait for, and a pipe that it
  * closes is closed.  "confined": a filter of system calls, which the library
