@@ -45,6 +45,7 @@ says 0 depot_bytes=4m ctl $pid depot_bytes
 says 0 nomagazines=yes ctl $pid nomagazines
 says 0 mode=rseq ctl $pid mode
 says 0 log=/nosuch/%p ctl $pid log
+says 0 stats=none ctl $pid stats
 says 0 'depot_bytes=1m (before: 4m)' ctl $pid depot_bytes=1m
 says 0 'depot_bytes=1m (before: 1m)' ctl $pid depot_bytes=1024k
 says 0 'huge_pages=no (before: auto)' ctl $pid huge_pages=no

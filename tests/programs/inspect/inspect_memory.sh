@@ -246,6 +246,18 @@ MiB of memory, and $2; --force" err || [ "$(wc -l <err)" -ne 1 ]; then
 	fi
 }
 
+# Figures that need the pages in memory are left out if they cannot be read.
+# shellcheck disable=SC2016 # for the inner shell
+unshare -m bash -c 'mount --bind /dev/null "/proc/$1/pagemap" &&
+	exec "$2" status --json "$1"' pages "$pid" "$umem" >said 2>err
+status=$?
+if [ $status -ne 0 ] || ! grep -q '"mapped_bytes"' said ||
+    grep -E '"(rss|untouched|not_ours)_bytes"' said; then
+	echo "status without pagemap: status $status"
+	cat said err
+	exit 1
+fi
+
 mkdir -p little none v1/groups/memory/a/b v2/groups/a/b
 echo "MemAvailable:     102400 kB" >little/meminfo
 refused some '93 MiB may be used \(MemAvailable\)' little

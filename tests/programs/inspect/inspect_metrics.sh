@@ -73,7 +73,11 @@ main(void)
 	arena = vmem_create("own", NULL, 0, 4096, take, give, source, 0,
 	    VM_NOSLEEP);
 	(void)!vmem_alloc(arena, 12288, VM_NOSLEEP);
-	free(malloc(100));
+	for (int i = 0; i < 3000; i++)
+		blocks[i] = malloc(100);
+	/* These fill more than two magazines, so the depot gets some. */
+	for (int i = 1000; i < 3000; i++)
+		free(blocks[i]);
 	if (!figures_agree() || block == NULL ||
 	    umem_metrics(text, sizeof(text)) >= (ssize_t)sizeof(text))
 		return 1;
@@ -127,7 +131,8 @@ value() {
 # The library, and the command on the process and on its core, say the same, and
 # each byte has its place.
 agree() {
-	start ./main
+	# The upkeep thread would release magazines of depots between the looks.
+	UMEM_OPTIONS=thread=no${UMEM_OPTIONS:+,$UMEM_OPTIONS} start ./main
 	grep -vx ready told >library
 	"$umem" metrics "$pid" >outside
 	"$umem" status --json "$pid" >json
@@ -160,6 +165,7 @@ agree() {
 	done
 }
 agree
+[ "$(value depot_cached library)" -gt 0 ]
 cp library without
 for options in sample=2000 hardened mode=locked; do
 	export UMEM_OPTIONS=$options

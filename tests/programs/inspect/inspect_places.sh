@@ -36,7 +36,8 @@ for how in guard none; do
 done
 
 # The first thread has ended: files of the process under its number are empty.
+# Firewalls show that the command reads no thread behind the last one.
 build gone
-start "$TMP/gone"
-soon_planted "without the first thread"
+UMEM_OPTIONS=thread=no start "$TMP/gone"
+UMEM_DEBUG=firewall=1 LD_PRELOAD=$SHIM soon_planted "without the first thread"
 finish 0

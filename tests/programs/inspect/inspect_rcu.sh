@@ -59,6 +59,7 @@ look() {
 	rcu, = stat["rcu"]
 	assert rcu["flavour"] == "urcu_memb_flavor", rcu
 	assert rcu["waiting"] == 6440 and not rcu["broken"], rcu
+	assert rcu["memory"] == sum(c["memory"] for c in rcu["caches"]), rcu
 	layers = {layer["name"]: layer["waiting"] for layer in rcu["caches"]}
 	deferred = {c["name"]: c["deferred"] for c in stat["caches"]}
 	assert deferred["plain"] == layers["plain"] == 6200, deferred
@@ -151,4 +152,11 @@ exactly_planted "samples"
 of whatis "$pid" "$at"
 has "in a freed sample of 200 bytes .*, waits for a grace period of urcu_memb_flavor$"
 of users "$pid"
+# shellcheck disable=SC2016 # for gdb
+gdb -batch -nx -p "$pid" -ex 'set $first = domains' \
+    -ex 'set variable domains = 16' -ex 'gcore core.damaged' \
+    -ex 'set variable domains = $first' >said 2>&1
+[ -s core.damaged ] || bad "no core"
+of stat core.damaged
+rm -f core.damaged
 finish 0

@@ -237,6 +237,36 @@ grown 160
 vector 160 vector_grow
 finish 0
 
+# Samples are halved if there are too many, so each one that is left stands for
+# as many blocks as its interval says, also if they have no bytes.
+cat >empty.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *volatile kept;
+
+int
+main(void)
+{
+	char c;
+
+	for (int i = 0; i < 33000; i++)
+		kept = aligned_alloc(64, 0);
+	return write(1, "ready\n", 6) != 6 || read(0, &c, 1) < 0;
+}
+END
+"$CC" -O1 -g -fno-builtin -o empty empty.c || exit 1
+UMEM_OPTIONS=sample=1 start ./empty
+"$umem" users --json "$pid" >json
+python3 - json <<'END' || exit 1
+import json, sys
+report = json.load(open(sys.argv[1]))
+site, = [row for row in report["users"] if row["call_site"].startswith("main ")]
+assert report["interval_doubled"] > 0 and site["bytes"] == 0, report
+assert abs(site["blocks"] / 32768 - 1) < 0.05, site
+END
+finish 0
+
 # A debugged process takes no samples.
 UMEM_DEBUG=default start "$TMP/sampled"
 expect 2 'every block is checked there already' ctl "$pid" sample=default

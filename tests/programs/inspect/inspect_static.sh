@@ -10,6 +10,9 @@ cat >main.c <<'END2'
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Initialised data comes before that of the library. */
+char before[3 << 20] = {1};
+
 static __attribute__((noinline)) void
 lose(void)
 {
@@ -39,6 +42,6 @@ for flags in "-static -no-pie" "-static-pie" "-static -Wl,--gc-sections" \
 	"$CC" -O1 -g -fno-builtin -w "${words[@]}" -o main main.c \
 	    "$B/libumem_malloc.a" -pthread -ldl || exit 1
 	start env -u LD_PRELOAD ./main
-	expect 1 'lose \(main.c:9\)' leaks "$pid"
+	expect 1 'lose \(main.c:12\)' leaks "$pid"
 	finish 0
 done

@@ -53,6 +53,17 @@ tr -s '\n ' ' ' <said |
 grep -Eq '^umem_alloc_208 ' said || bad "no cache"
 grep -Eq ' ~[0-9.]+M +[-+0-9.KM~]+ +~[0-9]+  keep_more \(growing\.c:[0-9]+\)$' said ||
     bad "no call site"
+# The figures of a look leave no memory behind.
+UMEM_DEBUG=audit LD_PRELOAD=$SHIM "$umem" top -i 0.1 "$pid" >said 2>err &
+top=$!
+until [ "$(grep -c '^umem top' said)" -ge 4 ]; do
+	kill -0 $top 2>/dev/null || bad "umem top ended"
+	sleep 0.02
+done
+"$umem" leaks -d $top >said 2>err
+kill $top
+! grep -q usage_read said || bad "leaks of umem top"
+
 # wrong REGEX WORD...
 wrong() {
 	if "$umem" top "${@:2}" >said 2>err </dev/null ||

@@ -168,7 +168,9 @@ model_take_caches(struct model *model)
 
 	/* Slabs have indices of caches. */
 	assert(model->nslabs == 0);
-	model->ncaches = model->ndamaged = 0;
+	while (model->ncaches != 0)
+		free((char *)model->caches[--model->ncaches].name);
+	model->ndamaged = 0;
 	take_cache_list(model, layout_value(l, L_CACHE_LIST), true);
 	take_cache_list(model, layout_value(l, L_CACHE_DESTROYED_LIST), false);
 }

@@ -191,9 +191,12 @@ sample_weight(const struct sample *s)
 {
 	double weight;
 
-	/* With an interval of 1, every block is a sample. */
+	/*
+	 * With an interval of 1, every block is a sample.  Blocks of no bytes
+	 * are samples with no other one; each halving drops half of them.
+	 */
 	if (s->mean <= 1 || s->counted == 0)
-		return 1;
+		return s->mean > 1 ? (double)s->mean : 1;
 	weight = -1 / expm1(-(double)s->counted / (double)s->mean);
 	assert(weight >= 1);
 	return weight;

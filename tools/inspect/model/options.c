@@ -193,8 +193,7 @@ options_text(const struct target_options *options,
 		return option->meaning;
 	if (is_type(options, option, L_OPTION_SIZE))
 		return exact_size(value);
-	for (size_t i = 0; is_type(options, option, L_OPTION_WORD) &&
-			   read_word_of(options, option, i, &name, &of_word);
+	for (size_t i = 0; read_word_of(options, option, i, &name, &of_word);
 	     i++)
 		if (of_word == value)
 			return name;

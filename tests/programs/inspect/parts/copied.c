@@ -5,9 +5,9 @@
  *	copied MIB [single | confined]
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
- * the only pointers to two others in memory that a child of fork() shares or
- * lacks.  A thread moves pointers from place to place; with "single", the first
- * thread does, and there is no other.
+ * the only pointers to two others, and to objects of a cache, in memory that a
+ * child of fork() shares or lacks.  A thread moves pointers from place to
+ * place; with "single", the first thread does, and there is no other.
  * Prints "leak ADDRESS" for each block that is lost, then "ready".  Until its
  * standard input ends, it has no children to wait for, and a pipe that it
  * closes is closed.  "confined": a filter of system calls, which the library
@@ -27,6 +27,8 @@
 #include <unistd.h>
 
 #include "tests/programs/seccomp.h"
+#include "umem/umem.h"
+#include "vmem/vmem.h"
 
 #define NPLACES 1000
 
@@ -138,6 +140,23 @@ check_pipe(void)
 	close(end[0]);
 }
 
+/* The memory of the objects is outside the heap. */
+__attribute__((noinline)) static void
+keep_objects(void **kept[2])
+{
+	size_t bytes = 1 << 20;
+	vmem_t *source = vmem_create("mapped",
+	    mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	    bytes, 65536, NULL, NULL, NULL, 0, VM_NOSLEEP);
+	umem_cache_t *cache = umem_cache_create(
+	    "sourced", 500, 0, NULL, NULL, NULL, NULL, source, 0);
+
+	/* A stack may keep one by chance. */
+	for (int i = 0; i < 100; i++)
+		kept[i % 2][200 + i] = umem_cache_alloc(cache, UMEM_NOFAIL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -164,6 +183,7 @@ main(int argc, char **argv)
 	check(madvise(kept[1], 65536, MADV_DONTFORK) == 0);
 	for (int i = 0; i < 2; i++)
 		kept[i][100] = malloc(3000);
+	keep_objects(kept);
 	if (!is_single)
 		check(pthread_create(&thread, NULL, move, NULL) == 0);
 	if (strcmp(mode, "confined") == 0)

@@ -4,7 +4,8 @@
  * The block is allocated after the first thread has ended.  That thread
  * allocates memory in pthread_exit(), and frames of the library on its stack
  * may have the address of the memory from which the block is taken.  A pointer
- * in argv, above the frames of that stack, keeps another block.
+ * in argv, above the frames of that stack, keeps another block.  There are as
+ * many threads as the first array of the command has room for.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,8 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NTHREADS 16
+
 void *volatile kept;
 static pthread_t first;
+
+static void *
+wait_for_end(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
 
 static void *
 planter(void *arg)
@@ -35,6 +46,8 @@ run(void *arg)
 	pthread_create(&thread, NULL, planter, NULL);
 	pthread_join(thread, NULL);
 	kept = malloc(100);
+	for (int i = 1; i < NTHREADS; i++)
+		pthread_create(&thread, NULL, wait_for_end, NULL);
 	usleep(50000);
 	puts("ready");
 	fflush(stdout);
