@@ -1439,8 +1439,8 @@ release_and_fork_once(void *unused, void *const *store, size_t n)
 }
 
 /*
- * The child goes on with what its parent's barrier, or destruction of the cache,
- * has begun to release.
+ * The child goes on with what its parent's barrier, or destruction of the
+ * cache, has begun to release.
  */
 START_TEST(a_release_function_forks_amid_the_objects_of_a_barrier)
 {
@@ -1459,11 +1459,11 @@ START_TEST(a_release_function_forks_amid_the_objects_of_a_barrier)
 	else
 		umem_cache_destroy(cache);
 	if (of_child == 0)
-		_exit(nended != want || domain->bytes != 0);
+		_exit(nended != want || load_relaxed(&domain->bytes) != 0);
 	ck_assert_uint_eq(nended, want);
 	ck_assert_int_gt(waitpid(of_child, &of_child, 0), 0);
 	ck_assert_int_eq(of_child, 0);
-	ck_assert_int_eq(domain->bytes, 0);
+	ck_assert_int_eq(load_relaxed(&domain->bytes), 0);
 }
 END_TEST
 
