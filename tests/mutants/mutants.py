@@ -161,7 +161,8 @@ def known_survivors():
 def caught_by_models():
     """{key of a mutant: the model and its bug that is this mutant}"""
     found = {}
-    for path in sorted(models.FOLDER.glob('*.pml')):
+    for path in sorted([*models.FOLDER.glob('*.pml'),
+                        *models.FOLDER.glob('*.litmus')]):
         text = path.read_text(encoding='utf-8')
         if not models.check_mutants(path.name, text):
             sys.exit(1)
@@ -307,7 +308,9 @@ class Tests:
 def code_hash(tree, build, name):
     """A hash of the code and the data of what a file is a part of"""
     binary = f'{tree}/{build}/' + target_of(name)
-    subprocess.run(['strip', '-o', binary + '.stripped', binary], check=True)
+    # The build ID is a hash of the lines of the source, too.
+    subprocess.run(['strip', '-R', '.note.gnu.build-id', '-o',
+                    binary + '.stripped', binary], check=True)
     with open(binary + '.stripped', 'rb') as file:
         return hashlib.sha256(file.read()).hexdigest()
 
