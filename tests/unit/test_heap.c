@@ -540,6 +540,8 @@ START_TEST(several_mappings_in_the_way_are_gone_around)
 		ck_assert_ptr_nonnull(at);
 		memset(at, 1, 3 * UNIT);
 	}
+	/* The heap has the units between them. */
+	ck_assert_uint_eq(heap_foreign(), (1 + 39 * 2) * UNIT);
 }
 END_TEST
 
