@@ -215,8 +215,6 @@ units_alloc(size_t bytes, struct placement placement)
 		if (at != NULL)
 			return at;
 	}
-	if (placement.align <= HEAP_UNIT && placement.from == 0)
-		return vmem_alloc(heap_arena, bytes, flags);
 	return vmem_xalloc(heap_arena, bytes, placement.align, placement.phase,
 	    0, (void *)placement.from, NULL, flags);
 }

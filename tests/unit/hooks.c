@@ -10,6 +10,7 @@
 
 void (*hook_heap_freed)(void *at, size_t bytes);
 void (*hook_meta_freed)(void *at, size_t bytes);
+void (*hook_lock_released)(struct lock *lock);
 void (*hook_os_purge)(void *at, size_t bytes);
 void (*hook_os_futex_wait)(const uint32_t *word);
 void (*hook_pthread_created)(void);
@@ -23,6 +24,7 @@ void *hook_taken;
 
 void __real_heap_free(void *at, size_t bytes);
 void __real_meta_free(void *at, size_t bytes);
+void __real_lock_release(struct lock *lock);
 bool __real_os_purge(void *at, size_t bytes);
 uint64_t __real_os_now_ns(void);
 bool __real_os_charges_all(void);
@@ -50,6 +52,14 @@ __wrap_meta_free(void *at, size_t bytes)
 	__real_meta_free(at, bytes);
 	if (hook_meta_freed != NULL)
 		hook_meta_freed(at, bytes);
+}
+
+void
+__wrap_lock_release(struct lock *lock)
+{
+	__real_lock_release(lock);
+	if (unlikely(hook_lock_released != NULL))
+		hook_lock_released(lock);
 }
 
 bool

@@ -17,6 +17,9 @@ extern void (*hook_heap_freed)(void *at, size_t bytes);
 /* Called after meta_free(at, bytes). */
 extern void (*hook_meta_freed)(void *at, size_t bytes);
 
+/* Called after lock_release(lock). */
+extern void (*hook_lock_released)(struct lock *lock);
+
 /* Called before os_purge(at, bytes). */
 extern void (*hook_os_purge)(void *at, size_t bytes);
 

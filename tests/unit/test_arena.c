@@ -2,6 +2,7 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit/child.h"
-#include "vmem/arena.h"
+#include "vmem/arena_inner.h"
 #include "vmem/arenas.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -542,6 +543,34 @@ START_TEST(a_misaligned_import_panics)
 	    "bad", NULL, 0, 4096, import_misaligned, NULL, NULL, 0, VM_SLEEP);
 
 	vmem_alloc(arena, 4096, VM_SLEEP);
+}
+END_TEST
+
+static sigjmp_buf after_panic;
+
+static void
+leave_panic(int signal)
+{
+	(void)signal;
+	siglongjmp(after_panic, 1);
+}
+
+/* A program that leaves a panic by longjmp() can use the arena. */
+START_TEST(a_panic_holds_no_lock)
+{
+	vmem_t *arena = vmem_create("bad", P(64), 64, 64,
+	    _i == 0 ? import_misaligned : NULL, NULL, NULL, 0, VM_SLEEP);
+
+	signal(SIGABRT, leave_panic);
+	if (sigsetjmp(after_panic, /* savesigs */ 1) == 0) {
+		if (_i == 0)
+			vmem_alloc(arena, 4096, VM_SLEEP);
+		else
+			vmem_free(arena, P(64), 64);
+		ck_abort_msg("no panic");
+	}
+	ck_assert_uint_eq(arena->lock.state, 0);
+	ck_assert_ptr_eq(vmem_alloc(arena, 64, VM_SLEEP), P(64));
 }
 END_TEST
 
@@ -1199,6 +1228,7 @@ import_case(void)
 	tcase_add_test(
 	    tc, an_ximport_need_not_align_to_the_quantum_of_its_source);
 	tcase_add_test_raise_signal(tc, a_misaligned_import_panics, SIGABRT);
+	tcase_add_loop_test(tc, a_panic_holds_no_lock, 0, 2);
 	tcase_add_test(tc, no_lock_is_held_while_the_source_is_called);
 	return tc;
 }

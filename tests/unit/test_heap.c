@@ -22,7 +22,7 @@
 #include "tests/unit/hooks.h"
 #include "tests/unit/machine.h"
 #include "tests/unit/step.h"
-#include "vmem/heap.h"
+#include "vmem/heap_inner.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"
 
@@ -540,6 +540,8 @@ START_TEST(several_mappings_in_the_way_are_gone_around)
 		ck_assert_ptr_nonnull(at);
 		memset(at, 1, 3 * UNIT);
 	}
+	/* The heap has the units between them. */
+	ck_assert_uint_eq(heap_foreign(), (1 + 39 * 2) * UNIT);
 }
 END_TEST
 
@@ -1091,6 +1093,36 @@ START_TEST(all_growth_is_huge_if_the_option_demands_it)
 }
 END_TEST
 
+static char *grown;
+
+/* What another thread may do as soon as heap_lock is free. */
+static void
+grow_huge(struct lock *lock)
+{
+	bool zeroed;
+
+	if (lock != &heap_lock)
+		return;
+	hook_lock_released = NULL;
+	fill_committed();
+	grown = heap_alloc(UNIT, UNIT, &zeroed);
+	ck_assert(is_huge(grown));
+}
+
+START_TEST(growth_right_after_huge_pages_were_forbidden_is_known)
+{
+	if (!huge_pages_are_known())
+		return;
+	huge_use = HUGE_ALWAYS;
+	fill_committed();
+	hook_lock_released = grow_huge;
+	heap_forbid_huge();
+	ck_assert_ptr_nonnull(grown);
+	heap_forbid_huge();
+	ck_assert(!is_huge(grown));
+}
+END_TEST
+
 START_TEST(foreign_mappings_in_the_heap_keep_their_advice)
 {
 	char *foreign[2], *at, *before = NULL;
@@ -1193,6 +1225,8 @@ heap_suite(void)
 		    tcase, under_rlimit_as_memory_ends_and_comes_back);
 		tcase_add_test(
 		    tcase, all_growth_is_huge_if_the_option_demands_it);
+		tcase_add_test(tcase,
+		    growth_right_after_huge_pages_were_forbidden_is_known);
 		tcase_add_test(
 		    tcase, foreign_mappings_in_the_heap_keep_their_advice);
 		tcase_add_test(

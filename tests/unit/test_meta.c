@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/hooks.h"
+#include "vmem/account.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -136,9 +138,18 @@ START_TEST(a_refusal_is_null_and_loses_nothing)
 }
 END_TEST
 
+static char food[128 * KIB] __attribute__((aligned(64)));
+
+/* Otherwise fork() could copy the memory without the count. */
+static void
+food_is_counted(struct lock *lock)
+{
+	ck_assert_uint_eq(lock->rank, LOCK_META);
+	ck_assert_uint_eq(account_get(&account.donated), sizeof(food));
+}
+
 START_TEST(the_starved_are_fed)
 {
-	static char food[128 * KIB] __attribute__((aligned(64)));
 	char *at;
 
 	memset(food, 0x77, sizeof(food));
@@ -146,7 +157,9 @@ START_TEST(the_starved_are_fed)
 	while (meta_alloc(1000) != NULL)
 		;
 	ck_assert(meta_is_exhausted());
+	hook_lock_released = food_is_counted;
 	meta_donate(food, sizeof(food));
+	hook_lock_released = NULL;
 	ck_assert(!meta_is_exhausted());
 	for (int i = 0; i < 100; i++) {
 		at = meta_alloc(1000);

@@ -1037,6 +1037,7 @@ START_TEST(a_mode_asked_for_is_had_or_none)
 		/* There is no area to have an offset. */
 		ck_assert_int_eq(place.cs, 0);
 		ck_assert_int_eq(place.index, 0);
+		ck_assert_int_eq(rseq_thread_stop(&state), RSEQ_NOT_RUNNING);
 		return;
 	}
 	ck_assert_uint_lt(rseq_cpu(&place), os_cpu_slots());

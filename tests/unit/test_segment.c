@@ -35,6 +35,7 @@ END_TEST
 START_TEST(a_reserve_gives_as_many_tags_as_were_asked_for)
 {
 	struct reserve reserve = {.spare = NULL};
+	size_t used = meta_used();
 	struct segment *tags[100];
 
 	ck_assert(segment_reserve(&reserve, 100));
@@ -47,6 +48,7 @@ START_TEST(a_reserve_gives_as_many_tags_as_were_asked_for)
 		segment_delete(&reserve, tags[i]);
 	segment_reserve_free(&reserve);
 	ck_assert_uint_eq(reserve.nspare, 0);
+	ck_assert_uint_eq(meta_used(), used);
 }
 END_TEST
 
