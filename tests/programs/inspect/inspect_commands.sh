@@ -16,12 +16,21 @@ json() {
 }
 
 every_command() {
-	expect 0 '^(Process: +planted \([0-9]+\)|Core: +core\.[0-9]+), [0-9]+ threads$' \
-	    status "$1"
-	cp said status
-	"$umem" "$1" | diff -I Next: -I RSS -I '^Not ours' -I '^ ' \
-	    status - >/dev/null ||
-	    { echo "umem $1 is not umem status"; exit 1; }
+	local looks=5
+
+	# Upkeep may change the process between two looks.
+	while :; do
+		expect 0 '^(Process: +planted \([0-9]+\)|Core: +core\.[0-9]+), [0-9]+ threads$' \
+		    status "$1"
+		cp said status
+		! "$umem" "$1" | diff -I Next: -I RSS -I '^Not ours' -I '^ ' \
+		    status - >differences || break
+		if [ $((--looks)) -eq 0 ]; then
+			cat differences
+			echo "umem $1 is not umem status"
+			exit 1
+		fi
+	done
 	if [ "$(wc -l <status)" -gt 24 ] || grep -E '.{81}' status ||
 	    ! tail -n 1 status | grep '^Next: umem ' >next; then
 		cat status
