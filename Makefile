@@ -296,9 +296,9 @@ $O/suites.o: $O/suites.c
 # no-lto: some functions are written in assembler.
 $(UNIT_O): override CFLAGS += -Wno-missing-prototypes -Wno-unused-result -fno-lto
 # Calls of these go by tests/unit/hooks.c.
-UNIT_WRAPS := heap_free meta_free lock_release os_purge os_futex_wait os_page_size os_resident \
-	os_now_ns os_kernel_version os_charges_all magazine_install \
-	lock_release pthread_create _mark_point
+UNIT_WRAPS := heap_free meta_free lock_release os_purge os_futex_wait \
+	os_page_size os_resident os_now_ns os_kernel_version os_charges_all \
+	magazine_install pthread_create _mark_point
 $B/unit: $(UNIT_O) $(INNER_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(UNIT_WRAPS:%=-Wl,--wrap=%) \
 	    $(or $(OUTSIDE:%=-lcheck -lm),$(shell pkg-config --libs check))

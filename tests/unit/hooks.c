@@ -14,7 +14,6 @@ void (*hook_lock_released)(struct lock *lock);
 void (*hook_os_purge)(void *at, size_t bytes);
 void (*hook_os_futex_wait)(const uint32_t *word);
 void (*hook_pthread_created)(void);
-void (*hook_lock_released)(const struct lock *lock);
 void (*hook_magazine_install)(void);
 uint64_t hook_now_ns;
 bool hook_charges_all;
@@ -24,7 +23,6 @@ void *hook_taken;
 
 void __real_heap_free(void *at, size_t bytes);
 void __real_meta_free(void *at, size_t bytes);
-void __real_lock_release(struct lock *lock);
 bool __real_os_purge(void *at, size_t bytes);
 uint64_t __real_os_now_ns(void);
 bool __real_os_charges_all(void);
@@ -118,14 +116,6 @@ __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	if (error == 0 && hook_pthread_created != NULL)
 		hook_pthread_created();
 	return error;
-}
-
-void
-__wrap_lock_release(struct lock *lock)
-{
-	__real_lock_release(lock);
-	if (unlikely(hook_lock_released != NULL))
-		hook_lock_released(lock);
 }
 
 void

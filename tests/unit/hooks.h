@@ -29,9 +29,6 @@ extern void (*hook_os_futex_wait)(const uint32_t *word);
 /* Called after pthread_create() has created a thread, in its creator. */
 extern void (*hook_pthread_created)(void);
 
-/* Called after lock_release(lock). */
-extern void (*hook_lock_released)(const struct lock *lock);
-
 /* Called before magazine_install(). */
 extern void (*hook_magazine_install)(void);
 

@@ -1104,7 +1104,7 @@ static umem_cache_t *poisoned;
 static bool is_listed; /* when the lock of the list was last released */
 
 static void
-look_for_poisoned(const struct lock *lock)
+look_for_poisoned(struct lock *lock)
 {
 	if (lock == &cache_list_lock)
 		is_listed = cache_destroyed_list.prev == &poisoned->link;

@@ -1138,7 +1138,7 @@ static const umem_cache_t *checked;
 static unsigned nheld; /* when the lock of the cache was last released */
 
 static void
-count_held(const struct lock *lock)
+count_held(struct lock *lock)
 {
 	const struct pointer_set *set = &checked->import->arrays.held;
 
