@@ -435,7 +435,7 @@ LINKED	:= $(basename $(patsubst tests/%,$B/%,$(shell \
 # Without Check, which only the unit tests need, the programs are run.  TESTS
 # names kinds of tests, as in tests/run_tests.sh.
 TESTS	?= unit programs scripts
-# Programs that scripts run, too.
+# The programs that scripts run; "make test" fails if one is missing here.
 OF_SCRIPTS := $(addprefix $B/programs/,rcu/rcu_torture rcu/rcu_flavours \
 	process/clone threads/refused_later)
 test: all $(if $(filter programs,$(TESTS)),$(if $(SAN_FLAGS),$(LINKED),$(PROGRAMS)), \

@@ -1449,7 +1449,8 @@ START_TEST(a_release_function_forks_amid_the_objects_of_a_barrier)
 	unsigned want = _i != 0 ? 400 : 392;
 	struct domain *domain;
 
-	defer_delay_ns = 1000000000;
+	/* The domain's thread sleeps meanwhile. */
+	defer_delay_ns = 1000000000000;
 	nuntil_fork = 50;
 	for (int i = 0; i < 4; i++)
 		defer_imports(cache);

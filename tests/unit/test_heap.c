@@ -1095,7 +1095,7 @@ END_TEST
 
 static char *grown;
 
-/* What another thread may do as soon as heap_lock is free. */
+/* Another thread may do so as soon as heap_lock is free. */
 static void
 grow_huge(struct lock *lock)
 {

@@ -13,7 +13,8 @@
 #			the machine, on this library
 #	debug		the scripts with DEBUG=1, since the row "undefined" has
 #			the other tests; without those of real programs, and
-#			those to which assertions in the library do not matter
+#			without cxx and install, which test no code that has
+#			assertions
 #	address		the unit tests, and the programs that link libumem, with
 #			SAN=address.  The other programs run on the malloc() of
 #			umem, which is preloaded, but the sanitizer has its own;
