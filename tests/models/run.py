@@ -4,6 +4,7 @@
 	tests/models/run.py		verifies each model, and then expects
 					that the bugs of each are found
 	tests/models/run.py NAME ...	these models only
+	tests/models/run.py --verify	Spin's models without their bugs
 	tests/models/run.py --check	only compares the code with the models
 	tests/models/run.py --accept	writes the sums of the code as it is
 
@@ -16,7 +17,9 @@ herd7 examine the test with each value of a macro.  A mutant of tests/mutants th
 is one of these bugs stands in the model, too ("catches: FILE FUNCTION BUG", then
 the code before and after); it counts as caught without a run.
 """
+import concurrent.futures
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -30,6 +33,7 @@ COMMENT = re.compile(r'/\*.*?\*/', re.S)
 SUM = re.compile(r'^ \* sum:.*$', re.M)
 WEAK = re.compile(r'\bWEAK\((\w+), (\w+)\)')
 LIMIT_S = 600
+MEMORY_MIB = 6000
 CATCHES = re.compile(r'^ \* catches: (\S+) (\w+) (BUG_\w+)\n'
                      r'((?: \*\t.*\n)+)', re.M)
 
@@ -113,8 +117,8 @@ def verify(path, bug):
         run('spin', '-a', *([f'-D{bug}'] if bug else []), path.resolve(),
             cwd=folder)
         # A bug is found soon: to compile is most of the time.
-        run('cc', '-O0' if bug else '-O2', '-DSAFETY', '-DCOLLAPSE',
-            '-DMEMLIM=6000', '-w', '-o', 'pan', 'pan.c', cwd=folder)
+        run('cc', '-O0' if bug else '-O2', '-DSAFETY',
+            f'-DMEMLIM={MEMORY_MIB}', '-w', '-o', 'pan', 'pan.c', cwd=folder)
         said = run('./pan', '-m100000', cwd=folder)
     states = re.search(r'(\d+) states, stored', said)
     errors = re.search(r'errors: (\d+)', said)
@@ -145,31 +149,42 @@ def verify_litmus(path, bug, herd):
     return outcomes, wrong
 
 
+def examine(path, bug, herd):
+    """Returns whether the model is as it should be."""
+    begin = time.monotonic()
+    states, errors = (verify(path, bug) if path.suffix == '.pml'
+                      else verify_litmus(path, bug, herd))
+    good = (errors != 0) == bool(bug)
+    print(f'{"ok" if good else "FAIL"} {path.stem} {bug or "verified"}:'
+          f' {states} states, {time.monotonic() - begin:.0f} s\n',
+          end='', flush=True)
+    return good
+
+
 def main(arguments):
     options = {a for a in arguments if a.startswith('--')}
     names = set(arguments) - options
-    passed = failed = 0
-    herd = []
-    for path in sorted([*FOLDER.glob('*.pml'), *FOLDER.glob('*.litmus')]):
-        if names and path.stem not in names:
-            continue
-        good = check(path, '--accept' in options)
-        passed, failed = passed + good, failed + (not good)
-        if options:
-            continue
-        if path.suffix == '.litmus' and not herd:
-            herd = run(FOLDER / 'herd.sh', TOP / 'build' / 'models').split()
-        for bug in [None] + bugs_of(path.read_text(encoding='utf-8')):
-            begin = time.monotonic()
-            states, errors = (verify(path, bug) if path.suffix == '.pml'
-                              else verify_litmus(path, bug, herd))
-            good = (errors != 0) == bool(bug)
-            passed, failed = passed + good, failed + (not good)
-            print(f'{"ok" if good else "FAIL"} {path.stem} {bug or "verified"}:'
-                  f' {states} states, {time.monotonic() - begin:.0f} s',
-                  flush=True)
-    print(f'{passed} passed, {failed} failed')
-    return failed != 0
+    verifies = options == {'--verify'}
+    paths = [path for path in sorted([*FOLDER.glob('*.pml'),
+                                      *FOLDER.glob('*.litmus')])
+             if (not names or path.stem in names) and
+             not (verifies and path.suffix == '.litmus')]
+    results = [check(path, '--accept' in options) for path in paths]
+    if verifies or not options:
+        litmus = any(path.suffix == '.litmus' for path in paths)
+        herd = (run(FOLDER / 'herd.sh', TOP / 'build' / 'models').split()
+                if litmus else [])
+        memory = os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
+        workers = min(os.cpu_count(), max(1, memory // (MEMORY_MIB << 20)))
+        runs = [(path, bug, herd) for path in paths
+                for bug in [None] + (
+                    [] if verifies else
+                    bugs_of(path.read_text(encoding='utf-8')))]
+        runs.sort(key=lambda run: run[1] is not None)
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            results += pool.map(lambda run: examine(*run), runs)
+    print(f'{results.count(True)} passed, {results.count(False)} failed')
+    return not all(results)
 
 
 if __name__ == '__main__':

@@ -43,7 +43,7 @@ fuzz="$build clang libclang-rt-dev python3"
 soak="$build gdb python3"
 coverage="$test clang llvm libclang-rt-dev"
 vm="$build pkg-config gcc-aarch64-linux-gnu cpio"
-matrix="$lint $coverage lld mold musl-tools qemu-user-static"
+matrix="$lint $coverage $models lld mold musl-tools qemu-user-static"
 stress="$matrix $fresh debhelper dpkg-dev lintian rpm rpmlint nodejs
 	default-jdk-headless postgresql libucx-dev php-cli php-bcmath php-bz2
 	php-curl php-gd php-gmp php-intl php-mbstring php-mysql php-readline

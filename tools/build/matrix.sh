@@ -47,6 +47,8 @@
 #			machine's compiler; see warnings.sh
 #	analysis	make lint with clang-analyzer, which takes minutes
 #	aarch64		the unit tests of aarch64, in QEMU's user mode
+#	models		the models of Spin without their bugs, which make models
+#			looks for, too
 #
 # Prints the output of each row, then one line for each row and the sums as
 # "N passed, N failed".  A row is skipped if its tools are missing.  The status
@@ -54,7 +56,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-ROWS='lint release undefined debug address thread clang lto fuzz musl warnings aarch64'
+ROWS='lint release undefined debug address thread clang lto fuzz musl warnings aarch64 models'
 LONG='links zig analysis'
 FOLDERS='cxx malloc objects rcu threads'
 passed=0 failed=0 skipped=0 status=0
@@ -86,6 +88,7 @@ run_row() {
 	zig) FOLDERS="$FOLDERS start" tools/build/zig.sh build-zig ;;
 	warnings) tools/build/warnings.sh build/warnings ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
+	models) tests/models/run.py --verify ;;
 	esac
 }
 
@@ -99,6 +102,7 @@ missing() {
 	fuzz) tools=(clang) ;;
 	musl) tools=(musl-gcc) ;;
 	aarch64) tools=(aarch64-linux-gnu-gcc qemu-aarch64-static) ;;
+	models) tools=(spin) ;;
 	esac
 	for tool in "${tools[@]}"; do
 		command -v "$tool" >/dev/null || echo "$tool"
