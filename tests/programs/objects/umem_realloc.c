@@ -77,7 +77,7 @@ main(int argc, char **argv)
 
 	resize_all(UMEM_NOFAIL);
 	umem_setmtbf(3);
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 6; i++)
 		resize_all(i % 2 == 0 ? UMEM_DEFAULT : UMEM_NOFAIL);
 	umem_setmtbf(0);
 	if (next > 0)
