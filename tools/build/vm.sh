@@ -25,7 +25,8 @@ TABLE='
 6.12	amd64	trixie			cloud-amd64	trixie		short
 7.2	amd64	sid			cloud-amd64	forky		short
 7.3	amd64	trixie-backports	cloud-amd64	trixie		short
-nodes	amd64	trixie-backports	cloud-amd64	forky		nodes
+nodes	amd64	trixie-backports	cloud-amd64	forky		nodes2
+nodes-4	amd64	trixie-backports	cloud-amd64	forky		nodes4
 arm-6	arm64	bookworm-backports	arm64-16k	bookworm	short
 arm-7	arm64	trixie-backports	arm64		trixie		short
 '
@@ -154,7 +155,7 @@ short_job() {
 	count tests/run_tests.sh build unit -- $SUITES
 }
 
-# turn 0|1 - the CPUs of the second node off, or on
+# turn 0|1 - the CPUs of the second half of the nodes off, or on
 turn() {
 	local cpu
 
@@ -216,7 +217,7 @@ inside() {
 		echo 1 >$debug/rseq/debug && say "rseq's debug key is on"
 	fi
 	cd /umem || exit
-	"${1}_job"
+	"${1%[0-9]}_job"
 	echo "$LAST_LINE"
 	sums
 	echo b >/proc/sysrq-trigger
@@ -245,6 +246,8 @@ kernel() {
 
 # machine ARCH JOB - sets the prefix of the compiler, and the words for QEMU
 machine() {
+	local n ncpus i first
+
 	if [ "$1" = amd64 ]; then
 		triplet=x86_64-linux-gnu
 		qemu=(qemu-system-x86_64 -cpu max -vga none)
@@ -255,15 +258,18 @@ machine() {
 			-cpu 'max,pauth-impdef=on')
 		words=console=ttyAMA0
 	fi
-	if [ "$2" = nodes ]; then
-		qemu+=(-smp '64,sockets=2,cores=32,threads=1' -m 6G
-			-object 'memory-backend-ram,id=a,size=3G'
-			-object 'memory-backend-ram,id=b,size=3G'
-			-numa 'node,memdev=a,cpus=0-31'
-			-numa 'node,memdev=b,cpus=32-63')
-	else
-		qemu+=(-smp 4 -m 5G)
-	fi
+	case $2 in
+	nodes*)
+		n=${2#nodes} ncpus=$((64 / n))
+		qemu+=(-smp "64,sockets=$n,cores=$ncpus,threads=1" -m 6G)
+		for ((i = 0; i < n; i++)); do
+			first=$((i * ncpus))
+			qemu+=(-object "memory-backend-ram,id=n$i,size=$((6144 / n))M"
+				-numa "node,memdev=n$i,cpus=$first-$((first + ncpus - 1))")
+		done
+		;;
+	*) qemu+=(-smp 4 -m 5G) ;;
+	esac
 }
 
 # archive FOLDER - as an initial file system
