@@ -215,6 +215,25 @@ START_TEST(a_forbidden_purge_is_made_by_force)
 }
 END_TEST
 
+/* Where address space is limited, a purge also releases the free end. */
+START_TEST(a_forbidden_purge_keeps_the_end_of_the_heap)
+{
+	bool zeroed;
+	size_t committed;
+
+	heap_free(heap_alloc(64 * UNIT, UNIT, &zeroed), 64 * UNIT);
+	heap_purge(0, SIZE_MAX);
+	committed = heap_committed();
+	heap_reserve_ahead = UNIT;
+	os_purge_forbid(true);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	ck_assert_uint_eq(heap_committed(), committed);
+	os_purge_forbid(false);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	ck_assert_uint_lt(heap_committed(), committed);
+}
+END_TEST
+
 /* Imitates kernels before 5.18, which cannot drop locked pages. */
 static bool
 refuse_dontneed_locked(void)
@@ -1186,6 +1205,7 @@ heap_suite(void)
 	tcase_add_test(tcase, a_purge_keeps_to_its_limit);
 	tcase_add_test(tcase, a_locked_unit_does_not_keep_its_neighbours);
 	tcase_add_test(tcase, a_forbidden_purge_is_made_by_force);
+	tcase_add_test(tcase, a_forbidden_purge_keeps_the_end_of_the_heap);
 	tcase_add_loop_test(
 	    tcase, a_kernel_that_refuses_to_purge_is_not_asked_for_ever, 0, 2);
 	tcase_add_test(tcase, a_purge_spares_what_is_young);
