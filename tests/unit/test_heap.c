@@ -22,8 +22,10 @@
 #include "tests/unit/hooks.h"
 #include "tests/unit/machine.h"
 #include "tests/unit/step.h"
+#include "vmem/arena.h"
 #include "vmem/heap_inner.h"
 #include "vmem/huge.h"
+#include "vmem/meta.h"
 #include "vmem/os.h"
 
 #define UNIT HEAP_UNIT
@@ -1190,6 +1192,11 @@ START_TEST(the_public_arena_gives_whole_writable_pages)
 	vmem_free(arena, at, 3 * page);
 	ck_assert_ptr_null(
 	    vmem_alloc(arena, heap_window.units * 2 * UNIT, VM_NOSLEEP));
+	/* Later calls need no memory. */
+	os_fail_nth(1, 1u << 30);
+	while (meta_alloc(sizeof(struct vmem)) != NULL)
+		continue;
+	ck_assert_ptr_eq(heap_public_arena(), arena);
 }
 END_TEST
 
