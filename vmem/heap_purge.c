@@ -526,7 +526,7 @@ heap_purge(uint64_t age_ns, size_t limit)
 	size_t purged = 0, single = 0;
 	bool charges_all = false;
 
-	/* Otherwise each range would be marked and restored in vain. */
+	/* Otherwise a range is marked in vain, and the end may be released. */
 	if (!os_may_purge())
 		return 0;
 	for (size_t i = 0; i < end && limit - purged >= HEAP_UNIT; i++) {

@@ -605,6 +605,35 @@ START_TEST(no_lock_is_held_while_the_source_is_called)
 }
 END_TEST
 
+/* Does not align the span as VMC_XALIGN promises. */
+static void *
+ximport_unaligned(vmem_t *source, size_t *size, size_t align, int vmflag)
+{
+	(void)source, (void)size, (void)align, (void)vmflag;
+	return P(64);
+}
+
+/* Other threads may do so meanwhile: add a span, and use up all tags. */
+static void
+release_and_use_tags(vmem_t *source, void *addr, size_t size)
+{
+	(void)source, (void)addr, (void)size;
+	ck_assert_ptr_nonnull(vmem_add(reentered, P(4096), 8192, VM_SLEEP));
+	segment_reserve_free(&reentered->reserve);
+}
+
+START_TEST(tags_that_are_used_up_during_a_release_are_replaced)
+{
+	reentered = vmem_xcreate("child", NULL, 0, 64, ximport_unaligned,
+	    release_and_use_tags, NULL, 0, VMC_XALIGN);
+	ck_assert_ptr_eq(
+	    vmem_xalloc(reentered, 64, 4096, 0, 0, NULL, NULL, VM_SLEEP),
+	    P(4096));
+	ck_assert(arena_check(reentered));
+	ck_assert_uint_eq(vmem_size(reentered, VMEM_FREE), 8192 - 64);
+}
+END_TEST
+
 /* ---- queries ---- */
 
 START_TEST(contains_knows_the_borders_of_spans)
@@ -1230,6 +1259,7 @@ import_case(void)
 	tcase_add_test_raise_signal(tc, a_misaligned_import_panics, SIGABRT);
 	tcase_add_loop_test(tc, a_panic_holds_no_lock, 0, 2);
 	tcase_add_test(tc, no_lock_is_held_while_the_source_is_called);
+	tcase_add_test(tc, tags_that_are_used_up_during_a_release_are_replaced);
 	return tc;
 }
 

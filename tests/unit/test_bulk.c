@@ -11,6 +11,7 @@
 #include "tests/unit/stay.h"
 #include "umem/cache/cache.h"
 #include "umem/umem.h"
+#include "vmem/os.h"
 #include "vmem/vmem.h"
 
 #define MOST     5000
@@ -192,6 +193,26 @@ START_TEST(the_first_object_that_is_not_distinct_is_found)
 			}
 		}
 	}
+}
+END_TEST
+
+START_TEST(the_callers_array_is_not_read_beyond_its_end)
+{
+	umem_cache_t *cache = create(64, 0);
+	size_t page = os_page_size();
+	char *pages = os_map(2 * page);
+	void **end = (void *)(pages + page);
+
+	ck_assert(pages != NULL && os_protect(end, page));
+	for (size_t n = 1; n < 10; n++) {
+		ck_assert_uint_eq(
+		    umem_cache_alloc_bulk(cache, n, end - n, UMEM_DEFAULT), n);
+		umem_cache_free_bulk(cache, n, end - n);
+		ck_assert_uint_eq(
+		    umem_alloc_bulk(64, n, end - n, UMEM_DEFAULT), n);
+		umem_free_bulk(n, end - n, 64);
+	}
+	umem_cache_destroy(cache);
 }
 END_TEST
 
@@ -413,6 +434,7 @@ bulk_suite(void)
 	tcase_add_test(tcase, no_object_is_freed_into_a_magazine_with_room);
 	tcase_add_loop_test(tcase, null_objects_are_ignored, 0, 2);
 	tcase_add_test(tcase, the_first_object_that_is_not_distinct_is_found);
+	tcase_add_test(tcase, the_callers_array_is_not_read_beyond_its_end);
 	tcase_add_test(tcase, objects_are_constructed_once);
 	tcase_add_test(
 	    tcase, a_constructor_that_refuses_fails_the_whole_request);

@@ -22,8 +22,10 @@
 #include "tests/unit/hooks.h"
 #include "tests/unit/machine.h"
 #include "tests/unit/step.h"
+#include "vmem/arena.h"
 #include "vmem/heap_inner.h"
 #include "vmem/huge.h"
+#include "vmem/meta.h"
 #include "vmem/os.h"
 
 #define UNIT HEAP_UNIT
@@ -212,6 +214,25 @@ START_TEST(a_forbidden_purge_is_made_by_force)
 	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
 	os_purge_forbid(false);
 	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 3 * UNIT);
+}
+END_TEST
+
+/* Where address space is limited, a purge also releases the free end. */
+START_TEST(a_forbidden_purge_keeps_the_end_of_the_heap)
+{
+	bool zeroed;
+	size_t committed;
+
+	heap_free(heap_alloc(64 * UNIT, UNIT, &zeroed), 64 * UNIT);
+	heap_purge(0, SIZE_MAX);
+	committed = heap_committed();
+	heap_reserve_ahead = UNIT;
+	os_purge_forbid(true);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	ck_assert_uint_eq(heap_committed(), committed);
+	os_purge_forbid(false);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	ck_assert_uint_lt(heap_committed(), committed);
 }
 END_TEST
 
@@ -1171,6 +1192,11 @@ START_TEST(the_public_arena_gives_whole_writable_pages)
 	vmem_free(arena, at, 3 * page);
 	ck_assert_ptr_null(
 	    vmem_alloc(arena, heap_window.units * 2 * UNIT, VM_NOSLEEP));
+	/* Later calls need no memory. */
+	os_fail_nth(1, 1u << 30);
+	while (meta_alloc(sizeof(struct vmem)) != NULL)
+		continue;
+	ck_assert_ptr_eq(heap_public_arena(), arena);
 }
 END_TEST
 
@@ -1186,6 +1212,7 @@ heap_suite(void)
 	tcase_add_test(tcase, a_purge_keeps_to_its_limit);
 	tcase_add_test(tcase, a_locked_unit_does_not_keep_its_neighbours);
 	tcase_add_test(tcase, a_forbidden_purge_is_made_by_force);
+	tcase_add_test(tcase, a_forbidden_purge_keeps_the_end_of_the_heap);
 	tcase_add_loop_test(
 	    tcase, a_kernel_that_refuses_to_purge_is_not_asked_for_ever, 0, 2);
 	tcase_add_test(tcase, a_purge_spares_what_is_young);
