@@ -17,6 +17,7 @@
 #include "umem/debug/debug.h"
 #include "umem/umem.h"
 #include "vmem/heap.h"
+#include "vmem/meta.h"
 #include "vmem/os.h"
 
 #define MOST     20000
@@ -554,6 +555,25 @@ START_TEST(wrong_arguments_are_invalid)
 	    umem_import_cache_create("wrong", import, NULL, NULL, 0, 0));
 	ck_assert_int_eq(errno, EINVAL);
 	umem_cache_destroy(create(0, UMC_NOTOUCH | UMC_NODEBUG));
+}
+END_TEST
+
+/* The pool takes at most 16 bytes for each resource, and a little more. */
+START_TEST(a_cache_takes_little_memory_and_leaves_none)
+{
+	size_t used, with_cache;
+	umem_cache_t *cache;
+
+	end(create(0, UMC_NOMAGAZINE));
+	used = meta_used();
+	cache = create(0, UMC_NOMAGAZINE);
+	with_cache = meta_used();
+	get_many(cache, MOST);
+	ck_assert_uint_ge(meta_used(), with_cache + MOST * sizeof(void *));
+	ck_assert_uint_le(meta_used(), with_cache + MOST * 20);
+	put_many(cache, MOST);
+	end(cache);
+	ck_assert_uint_eq(meta_used(), used);
 }
 END_TEST
 
@@ -1239,6 +1259,7 @@ import_suite(void)
 	tcase_add_test(tc, callbacks_may_use_other_caches);
 	tcase_add_test(tc, an_import_cache_has_no_zeros);
 	tcase_add_test(tc, wrong_arguments_are_invalid);
+	tcase_add_test(tc, a_cache_takes_little_memory_and_leaves_none);
 	tcase_add_test(tc, a_free_needs_no_memory);
 	tcase_add_test(tc, without_memory_for_itself_an_allocation_fails);
 	tcase_add_test(tc, resources_may_equal_addresses_of_the_heap);
