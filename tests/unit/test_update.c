@@ -940,6 +940,41 @@ START_TEST(who_ends_the_thread_waits_for_no_callback)
 }
 END_TEST
 
+static unsigned npolls; /* waits of the thread that ends the upkeep thread */
+
+static void
+go_at_second_poll(const uint32_t *word)
+{
+	(void)word;
+	if (get(&waits) != 0 && pthread_equal(pthread_self(), not_upkeep) &&
+	    ++npolls == 2)
+		__atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
+}
+
+/* Otherwise a program would leave a task beside the last of its threads. */
+START_TEST(who_ends_the_thread_waits_a_while_for_a_callback)
+{
+	umem_cache_t *cache = create(destruct_when_told, NULL);
+
+	update_interval_ns = 5 * MSEC;
+	not_upkeep = pthread_self();
+	hook_os_futex_wait = go_at_second_poll;
+	if (!start_thread())
+		return;
+	update_thread_wanted = THREAD_AUTO;
+	update_thread_begins();
+	use(cache, 100);
+	while (get(&waits) == 0) {
+		umem_reap();
+		nap(5);
+	}
+	update_thread_ends();
+	ck_assert_uint_ge(npolls, 2);
+	ck_assert(falls_to(nstarted - 1));
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 #ifndef __SANITIZE_THREAD__
 static pid_t forked; /* [atomic] */
 
@@ -1067,6 +1102,7 @@ update_suite(void)
 	tcase_add_test(tc, a_program_with_one_thread_is_alone);
 	tcase_add_test(tc, a_canceled_thread_that_joins_the_thread_goes_on);
 	tcase_add_test(tc, who_ends_the_thread_waits_for_no_callback);
+	tcase_add_test(tc, who_ends_the_thread_waits_a_while_for_a_callback);
 #ifndef __SANITIZE_THREAD__
 	tcase_add_test(tc, the_thread_ends_in_a_child_that_a_callback_forks);
 #endif
