@@ -1113,6 +1113,37 @@ START_TEST(an_import_that_is_wrong_is_reported)
 }
 END_TEST
 
+static sigjmp_buf after_report;
+
+static void
+leave(int signal)
+{
+	(void)signal;
+	siglongjmp(after_report, 1);
+}
+
+/* A program that leaves a report by longjmp() can use the cache. */
+START_TEST(a_report_of_a_wrong_free_or_import_holds_no_lock)
+{
+	umem_cache_t *cache;
+
+	if (_i == 1)
+		have_checks(0);
+	cache = umem_import_cache_create("bad", _i == 0 ? import : import_same,
+	    release, &source, 0, UMC_NOMAGAZINE);
+	signal(SIGABRT, leave);
+	if (sigsetjmp(after_report, /* savesigs */ 1) == 0) {
+		if (_i == 0)
+			umem_cache_free(cache, (void *)12345);
+		for (int i = 0; i < 2; i++)
+			held[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+		ck_abort_msg("no report");
+	}
+	ck_assert_uint_eq(cache->import->gate.state, 0);
+	ck_assert_uint_eq(cache->slabs.lock.state, 0);
+}
+END_TEST
+
 static void
 destroy_with_three_out(void)
 {
@@ -1272,6 +1303,8 @@ import_suite(void)
 	tcase_add_loop_test(tc, a_reserve_works_on_resources, 0, 3);
 	tcase_add_test(tc, misuse_is_reported);
 	tcase_add_test(tc, an_import_that_is_wrong_is_reported);
+	tcase_add_loop_test(
+	    tc, a_report_of_a_wrong_free_or_import_holds_no_lock, 0, 2);
 	tcase_add_test(tc, destroying_a_cache_in_use_is_reported);
 	tcase_add_loop_test(
 	    tc, with_checks_every_second_free_is_reported, 0, 2);
