@@ -7,6 +7,7 @@
 
 #include "tests/time_limit.h"
 #include "tests/unit/child.h"
+#include "tests/unit/hooks.h"
 #include "tests/unit/stay.h"
 #include "tests/unit/step.h"
 #include "umem/rcu/defer.h"
@@ -182,6 +183,49 @@ START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 }
 END_TEST
 
+/* The domain's thread does nothing within the first minute. */
+static void
+work_in_calls(void)
+{
+	defer_delay_ns = 120000000000;
+}
+
+static const uint32_t *state_word; /* on which the domain's thread sleeps */
+static uint32_t state_seen[2];     /* at its first two sleeps */
+static unsigned nsleeps;           /* [a] */
+
+static void
+look_at_state(const uint32_t *word)
+{
+	unsigned n = __atomic_load_n(&nsleeps, __ATOMIC_SEQ_CST);
+
+	if (word != state_word || n == array_size(state_seen))
+		return;
+	state_seen[n] = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&nsleeps, n + 1, __ATOMIC_SEQ_CST);
+}
+
+/* Otherwise each of its further cycles would follow the one before at once. */
+START_TEST(a_thread_that_was_hurried_waits_for_its_next_tick)
+{
+	umem_cache_t *cache = cache_new("hurried", 64);
+
+	work_in_calls();
+	state_word = &domain_make(&one, grace_of)->thread_state;
+	hook_os_futex_wait = look_at_state;
+	/* Some of them are submitted, too few to hurry the thread. */
+	for (int i = 0; i < 2000; i++)
+		defer_new(cache, &one);
+	wait_until(__atomic_load_n(&nsleeps, __ATOMIC_SEQ_CST) >= 1);
+	/* More than WAKE_OBJECTS. */
+	domain_submitted(cache->defers, 10000, 0);
+	wait_until(__atomic_load_n(&nsleeps, __ATOMIC_SEQ_CST) == 2);
+	ck_assert_uint_eq(__atomic_load_n(&nsleeps, __ATOMIC_SEQ_CST), 2);
+	ck_assert_uint_eq(state_seen[1], state_seen[0]);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 /* Defers a block; release() is called in a cycle of the flavour. */
 static void
 defer_block(struct flavour *flavour, void (*release)(void *))
@@ -190,13 +234,6 @@ defer_block(struct flavour *flavour, void (*release)(void *))
 
 	ck_assert_int_eq(
 	    umem_defer_block(&block, release, NULL, flavour, grace_of), 0);
-}
-
-/* The domain's thread does nothing within the first minute. */
-static void
-work_in_calls(void)
-{
-	defer_delay_ns = 120000000000;
 }
 
 static int result, error;
@@ -1042,6 +1079,30 @@ START_TEST(layers_come_and_go_without_growth)
 }
 END_TEST
 
+static unsigned nlooks, nfound; /* layers, when the lock was released */
+
+static void
+look_for_layer(struct lock *lock)
+{
+	if (lock != &cache_list_lock || domain_find(&one)->layers != NULL)
+		return;
+	nlooks++;
+	nfound += nlayers(attached);
+}
+
+/* The next thread that has the lock follows the list of the cache. */
+START_TEST(a_layer_leaves_its_cache_before_the_lock_is_released)
+{
+	attached = cache_new("attached", 64);
+	umem_defer_attach(attached, &one, grace_of);
+	hook_lock_released = look_for_layer;
+	umem_cache_destroy(attached);
+	hook_lock_released = NULL;
+	ck_assert_uint_gt(nlooks, 0);
+	ck_assert_uint_eq(nfound, 0);
+}
+END_TEST
+
 /*
  * Makes a cache whose first domain releases slabs, and waits meanwhile for the
  * caller as a reader of the second flavour.
@@ -1864,6 +1925,8 @@ grace_suite(void)
 	tcase_add_test(
 	    tcase, a_reader_forks_after_the_release_that_began_meanwhile);
 	tcase_add_test(
+	    tcase, a_thread_that_was_hurried_waits_for_its_next_tick);
+	tcase_add_test(
 	    tcase, a_barrier_of_another_flavour_in_a_cycle_is_refused);
 	tcase_add_test(
 	    tcase, a_cycle_does_not_wait_for_another_flavour_beyond_its_budget);
@@ -1897,6 +1960,8 @@ grace_suite(void)
 	tcase_add_loop_test(tcase,
 	    a_release_function_forks_amid_the_objects_of_a_barrier, 0, 2);
 	tcase_add_test(tcase, layers_come_and_go_without_growth);
+	tcase_add_test(
+	    tcase, a_layer_leaves_its_cache_before_the_lock_is_released);
 	tcase_add_loop_test(
 	    tcase, a_domain_has_a_layer_before_other_threads_find_it, 0, 2);
 	tcase_add_test(

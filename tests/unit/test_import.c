@@ -17,6 +17,7 @@
 #include "umem/debug/debug.h"
 #include "umem/umem.h"
 #include "vmem/heap.h"
+#include "vmem/meta.h"
 #include "vmem/os.h"
 
 #define MOST     20000
@@ -557,6 +558,25 @@ START_TEST(wrong_arguments_are_invalid)
 }
 END_TEST
 
+/* The pool takes at most 16 bytes for each resource, and a little more. */
+START_TEST(a_cache_takes_little_memory_and_leaves_none)
+{
+	size_t used, with_cache;
+	umem_cache_t *cache;
+
+	end(create(0, UMC_NOMAGAZINE));
+	used = meta_used();
+	cache = create(0, UMC_NOMAGAZINE);
+	with_cache = meta_used();
+	get_many(cache, MOST);
+	ck_assert_uint_ge(meta_used(), with_cache + MOST * sizeof(void *));
+	ck_assert_uint_le(meta_used(), with_cache + MOST * 20);
+	put_many(cache, MOST);
+	end(cache);
+	ck_assert_uint_eq(meta_used(), used);
+}
+END_TEST
+
 START_TEST(a_free_needs_no_memory)
 {
 	umem_cache_t *cache = create(0, 0);
@@ -1093,6 +1113,37 @@ START_TEST(an_import_that_is_wrong_is_reported)
 }
 END_TEST
 
+static sigjmp_buf after_report;
+
+static void
+leave(int signal)
+{
+	(void)signal;
+	siglongjmp(after_report, 1);
+}
+
+/* A program that leaves a report by longjmp() can use the cache. */
+START_TEST(a_report_of_a_wrong_free_or_import_holds_no_lock)
+{
+	umem_cache_t *cache;
+
+	if (_i == 1)
+		have_checks(0);
+	cache = umem_import_cache_create("bad", _i == 0 ? import : import_same,
+	    release, &source, 0, UMC_NOMAGAZINE);
+	signal(SIGABRT, leave);
+	if (sigsetjmp(after_report, /* savesigs */ 1) == 0) {
+		if (_i == 0)
+			umem_cache_free(cache, (void *)12345);
+		for (int i = 0; i < 2; i++)
+			held[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+		ck_abort_msg("no report");
+	}
+	ck_assert_uint_eq(cache->import->gate.state, 0);
+	ck_assert_uint_eq(cache->slabs.lock.state, 0);
+}
+END_TEST
+
 static void
 destroy_with_three_out(void)
 {
@@ -1239,6 +1290,7 @@ import_suite(void)
 	tcase_add_test(tc, callbacks_may_use_other_caches);
 	tcase_add_test(tc, an_import_cache_has_no_zeros);
 	tcase_add_test(tc, wrong_arguments_are_invalid);
+	tcase_add_test(tc, a_cache_takes_little_memory_and_leaves_none);
 	tcase_add_test(tc, a_free_needs_no_memory);
 	tcase_add_test(tc, without_memory_for_itself_an_allocation_fails);
 	tcase_add_test(tc, resources_may_equal_addresses_of_the_heap);
@@ -1251,6 +1303,8 @@ import_suite(void)
 	tcase_add_loop_test(tc, a_reserve_works_on_resources, 0, 3);
 	tcase_add_test(tc, misuse_is_reported);
 	tcase_add_test(tc, an_import_that_is_wrong_is_reported);
+	tcase_add_loop_test(
+	    tc, a_report_of_a_wrong_free_or_import_holds_no_lock, 0, 2);
 	tcase_add_test(tc, destroying_a_cache_in_use_is_reported);
 	tcase_add_loop_test(
 	    tc, with_checks_every_second_free_is_reported, 0, 2);

@@ -20,6 +20,7 @@
 #include "tests/unit/hooks.h"
 #include "umem/cache/cache.h"
 #include "umem/base/large.h"
+#include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "umem/cache/worker.h"
@@ -188,6 +189,28 @@ START_TEST(a_tick_of_a_busy_program_makes_ticks_rare)
 	update_tick();
 	ck_assert_uint_gt(cpu_layer.tick_pushes, 100);
 	ck_assert_uint_lt(cpu_layer.tick_pushes, INT32_MAX);
+}
+END_TEST
+
+/* One call of the program releases RELEASE_LIMIT bytes at most. */
+START_TEST(an_idle_program_releases_everything_in_several_ticks)
+{
+	size_t bytes = 2 * RELEASE_LIMIT + MIB;
+	bool zeroed;
+	void *p = heap_alloc(bytes, HEAP_UNIT, &zeroed);
+
+	ck_assert_ptr_nonnull(p);
+	heap_free(p, bytes);
+	update_poll();
+	hook_now_ns = os_now_ns() + 3600 * (uint64_t)1000 * MSEC;
+	for (int i = 0; i < 2; i++) {
+		update_tick();
+		ck_assert_uint_gt(heap_dirty(), 0);
+		ck_assert_uint_eq(cpu_layer.tick_pushes, 1);
+	}
+	update_tick();
+	ck_assert_uint_eq(heap_dirty(), 0);
+	ck_assert_uint_eq(cpu_layer.tick_pushes, INT32_MAX);
 }
 END_TEST
 
@@ -917,6 +940,41 @@ START_TEST(who_ends_the_thread_waits_for_no_callback)
 }
 END_TEST
 
+static unsigned npolls; /* waits of the thread that ends the upkeep thread */
+
+static void
+go_at_second_poll(const uint32_t *word)
+{
+	(void)word;
+	if (get(&waits) != 0 && pthread_equal(pthread_self(), not_upkeep) &&
+	    ++npolls == 2)
+		__atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
+}
+
+/* Otherwise a program would leave a task beside the last of its threads. */
+START_TEST(who_ends_the_thread_waits_a_while_for_a_callback)
+{
+	umem_cache_t *cache = create(destruct_when_told, NULL);
+
+	update_interval_ns = 5 * MSEC;
+	not_upkeep = pthread_self();
+	hook_os_futex_wait = go_at_second_poll;
+	if (!start_thread())
+		return;
+	update_thread_wanted = THREAD_AUTO;
+	update_thread_begins();
+	use(cache, 100);
+	while (get(&waits) == 0) {
+		umem_reap();
+		nap(5);
+	}
+	update_thread_ends();
+	ck_assert_uint_ge(npolls, 2);
+	ck_assert(falls_to(nstarted - 1));
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 #ifndef __SANITIZE_THREAD__
 static pid_t forked; /* [atomic] */
 
@@ -1019,6 +1077,8 @@ update_suite(void)
 	tcase_add_test(tc, surplus_goes_back_by_polling_alone);
 	tcase_add_test(tc, polling_alone_calls_no_function_of_the_program);
 	tcase_add_test(tc, a_tick_of_a_busy_program_makes_ticks_rare);
+	tcase_add_test(
+	    tc, an_idle_program_releases_everything_in_several_ticks);
 	tcase_add_test(tc, a_reap_empties_caches_and_keeps_errno);
 	tcase_add_test(tc, a_trim_gives_all_to_the_kernel);
 	tcase_add_test(tc, callbacks_may_ask_for_more_upkeep);
@@ -1042,6 +1102,7 @@ update_suite(void)
 	tcase_add_test(tc, a_program_with_one_thread_is_alone);
 	tcase_add_test(tc, a_canceled_thread_that_joins_the_thread_goes_on);
 	tcase_add_test(tc, who_ends_the_thread_waits_for_no_callback);
+	tcase_add_test(tc, who_ends_the_thread_waits_a_while_for_a_callback);
 #ifndef __SANITIZE_THREAD__
 	tcase_add_test(tc, the_thread_ends_in_a_child_that_a_callback_forks);
 #endif

@@ -96,8 +96,7 @@ static bool
 objects_may_be_samples(const struct umem_cache *cache)
 {
 	return cache->class == 0 && cache->has_heap_slabs &&
-	       !cache->slabs.is_type_stable && cache->debug == 0 &&
-	       !cache->slabs.is_annotated;
+	       !cache->slabs.is_type_stable;
 }
 
 /*

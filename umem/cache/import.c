@@ -521,9 +521,10 @@ held_record(struct umem_cache *cache, void *resource)
 	slab_lock_counted(&cache->slabs);
 	added = pointer_set_add(&cache->import->arrays.held, resource);
 	lock_release(&cache->slabs.lock);
-	if (!added)
-		panic(
-		    "import of '%s' delivered %p twice", cache->name, resource);
+	if (added)
+		return;
+	lock_release(&cache->import->gate);
+	panic("import of '%s' delivered %p twice", cache->name, resource);
 }
 
 static void *

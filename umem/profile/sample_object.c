@@ -31,7 +31,8 @@
  *	when the memory of a sample is gone.
  *	Objects of a cache that has been used with umem_cache_free_rcu(): its
  *	fast path would push a sample unnoticed (sample_object_exclude()).
- *	Objects that are debugged, or watched by a memory checker.
+ *	    Where objects are debugged, or watched by a memory checker, sampling
+ *	is not allowed (sample_start()).
  *
  * Correctness of the closed fast paths
  *	nsamples, is_sampled and fast_at change with limit_lock held.  The
