@@ -830,6 +830,7 @@ regions_lock_is_not_taken(struct lock *lock)
 START_TEST(headers_run_out_into_a_second_region)
 {
 	struct cpu_hot *all[CPU_HEADERS];
+	struct cpu_owned own;
 	struct cpu_cold *last;
 	size_t used;
 	unsigned n, nfailed = 0;
@@ -858,6 +859,10 @@ START_TEST(headers_run_out_into_a_second_region)
 	ck_assert(cpu_seems_closed(hot));
 	ck_assert(slow_put(&stamp[0]));
 	ck_assert(!cpu_seems_closed(hot));
+	/* The push counter of this CPU, in the first region, has memory. */
+	ck_assert(cpu_acquire(hot, cold, &own));
+	ck_assert(!cpu_ticked(&own, 1));
+	cpu_release(&own);
 	hook_lock_released = regions_lock_is_not_taken;
 	ck_assert(slow_put(&stamp[1]));
 	hook_lock_released = NULL;

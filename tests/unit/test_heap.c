@@ -1178,6 +1178,15 @@ START_TEST(foreign_mappings_in_the_heap_keep_their_advice)
 }
 END_TEST
 
+/* Its size is the next power of two, and a limit makes it smaller only. */
+START_TEST(the_window_is_for_8_times_the_memory_of_the_machine)
+{
+	size_t want = size_max(8 * os_ram(), GIB);
+
+	ck_assert_uint_lt(heap_window.units << HEAP_UNIT_SHIFT, 2 * want);
+}
+END_TEST
+
 START_TEST(the_public_arena_gives_whole_writable_pages)
 {
 	vmem_t *arena = heap_public_arena();
@@ -1243,6 +1252,8 @@ heap_suite(void)
 	tcase_add_loop_test(tcase, a_span_is_had_only_after_its_purge, 0, 2);
 	tcase_add_test(tcase, committed_grows_only_with_need);
 	tcase_add_test(tcase, what_cannot_be_had_is_null);
+	tcase_add_test(
+	    tcase, the_window_is_for_8_times_the_memory_of_the_machine);
 	tcase_add_test(tcase, the_public_arena_gives_whole_writable_pages);
 	if (!machine_is_emulated()) {
 		tcase_add_test(tcase, locked_pages_go_back_by_force);
