@@ -8,6 +8,7 @@
  * test preload: no
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <umem_rcu.h>
 #ifdef LINKED
 #include <urcu/urcu-bp.h>
