@@ -196,3 +196,8 @@ chgrp 65534 its.debug
 looks leaks -d "$pid"
 grep -qF "$named" said || fail "no name by the user's group"
 finish 0
+start setpriv --reuid=65534 --regid=65534 --groups=1,2 ./program
+chgrp 2 its.debug
+looks leaks -d "$pid"
+grep -qF "$named" said || fail "no name by another group of the user"
+finish 0

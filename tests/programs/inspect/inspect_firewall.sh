@@ -53,6 +53,11 @@ assert d["state"] == "freed" and d["cache"] == "umem_alloc_112", d
 assert "give_back" in " ".join(d["freed"]["stack"]), d
 assert "make_block" in " ".join(d["allocated"]["stack"]), d' || exit 1
 	expect 0 '^ +firewalled`make_block\+0x' log -v -a "$block" "$target"
+	# The class has 112 bytes, and the next address is of no block.
+	expect 0 "is $block\\+0x6f, bufctl [0-9a-f]+ freed from umem_alloc_112$" \
+	    whatis "$target" "$(plus "$block" 111)"
+	expect 0 ' freed from umem_firewall vmem arena$' \
+	    whatis "$target" "$(plus "$block" 112)"
 
 	object=$(address object)
 	expect 0 "^$object is $object\\+0x0, bufctl [0-9a-f]+ freed from things$" \
@@ -84,6 +89,8 @@ assert "make_block" in " ".join(d["allocated"]["stack"]), d' || exit 1
 	expect 0 'bufctl [0-9a-f]+ freed from umem_oversize$' \
 	    whatis "$target" "$(address large)"
 	says '^ {9}firewalled`give_back\+0x'
+	expect 0 '^ +firewalled`give_back\+0x' \
+	    log -v -a "$(address large)" "$target"
 }
 
 export UMEM_DEBUG=default,firewall=1

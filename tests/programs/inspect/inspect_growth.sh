@@ -257,7 +257,7 @@ finish 0
 # Of estimates, samples show the growth.  BN_new has as many as before, and the
 # unknown rest cannot grow.
 site() {
-	printf 'site\t%d\t%d\t%s\t%s\t < main\n' "$@"
+	printf 'site\t%d\t%s\t%s\t%s\t < main\n' "$@"
 }
 {
 	printf 'umem users 1\ntime\t1763870000.0\n'
@@ -274,7 +274,8 @@ site() {
 	site 900000 4500 9 'grow (g.c:1)'
 	site 1600000 5600 0 'unknown: blocks of umem_alloc_208'
 	site 700 7 exact 'count (g.c:3)'
-	printf 'end\t4\n'
+	site 800 0.5 1 'half (g.c:4)'
+	printf 'end\t5\n'
 } >users.after
 expect 0 '^2 call sites without a change$' diff users.before users.after
 expect 0 '^~\+660K: the samples do not tell by which call sites$' \
@@ -286,6 +287,7 @@ expect 0 '^~3\.1M allocated, ~\+850K since the look 1m00s before$' \
 expect 0 '^~ is an estimate from samples\.$' diff users.before users.after
 expect 0 '^ +\+200 +\+200 +\+2 +700 +7  count ' diff users.before users.after
 expect 0 '^ +~-290K +~-290K +~-600 +0 +0  gone ' diff users.before users.after
+expect 0 '  ~1  half ' diff users.before users.after
 expect 0 '^ +0 +0 +\+0 +~770K +~1100  BN_new ' diff -e users.before users.after
 
 # Nothing records callers yet.

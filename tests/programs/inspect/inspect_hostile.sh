@@ -38,7 +38,7 @@ for words in ("status", "stat", "leaks", "users", "verify",
         sys.exit(1)
 END
 
-for kind in pools dedicated same addresses mapped magazines heap; do
+for kind in pools dedicated same addresses mapped magazines heap segments; do
 	start "$TMP/hostile" $kind
 	python3 measure.py "$umem" "$pid" $kind || exit 1
 	finish 0

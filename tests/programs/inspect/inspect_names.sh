@@ -85,9 +85,10 @@ main(int argc, char **argv)
 	umem_cache_t *cache = umem_cache_create("a\033[31m\r\nb\377\302\233c\303\251\342\200\256",
 	    100, 0, NULL, NULL, NULL, NULL, NULL, 0);
 
-	/* U+202E, U+2066, U+200F, U+061C, U+2028, U+FEFF, U+E0041 */
+	/* U+202E, U+2066, U+200F, U+061C, U+2028, U+FEFF, U+E0041; U+110000,
+	   which does not exist */
 	umem_cache_create("d\342\201\246\342\200\217\330\234\342\200\250"
-	    "\357\273\277\363\240\201\201e\342\202\254",
+	    "\357\273\277\363\240\201\201e\342\202\254\364\220\200\200",
 	    100, 0, NULL, NULL, NULL, NULL, NULL, 0);
 	vmem_create("n\033]0;title\007m", (void *)4096, 4096, 4096, NULL, NULL,
 	    NULL, 0, VM_SLEEP);
@@ -135,7 +136,7 @@ for target in "$pid" "core.$pid"; do
 	done
 	"$umem" stat "$target" >said
 	{ grep -qF 'a\x1b[31m\x0d\x0ab\xff\xc2\x9bcé\xe2\x80\xae' said &&
-	    grep -qF '\xf3\xa0\x81\x81e€' said; } || {
+	    grep -qF '\xf3\xa0\x81\x81e€\xf4\x90\x80\x80' said; } || {
 		echo "the caches' names in"
 		cat -v said
 		exit 1

@@ -36,7 +36,7 @@ for how in guard none; do
 done
 
 # The first thread has ended: files of the process under its number are empty.
-# Firewalls show that the command reads no thread behind the last one.
+# Firewalls show that the command reads no thread or mapping behind the last.
 build gone
 UMEM_OPTIONS=thread=no start "$TMP/gone"
 UMEM_DEBUG=firewall=1 LD_PRELOAD=$SHIM soon_planted "without the first thread"

@@ -119,6 +119,8 @@ wait(rb"umem_alloc_208")
 wait(rb"keep_more \(growing")
 os.write(3, b"\n")
 wait(rb"\+[34](\.\d)?M|\+3\.\d|\+4\.\d")
+# The depot had no magazines for the new blocks: DEPOT% is a number.
+wait(rb"umem_alloc_208( +\S+){6} +\d")
 # A narrow screen has whole names and whole columns.
 size(24, 60)
 for rows, columns in (24, 60), (2, 10), (1, 1), (8, 40), (60, 200):

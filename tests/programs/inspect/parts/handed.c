@@ -3,11 +3,12 @@
  * descriptor, as the value of a timer, and as the buffer of a read() that waits
  *
  * Prints the descriptor and the addresses, and that of a word behind 100 MiB
- * that are not touched, which has its own address.
+ * that are not touched and 5 MiB that are, which has its own address.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -26,7 +27,8 @@ main(void)
 	int fd = epoll_create1(0);
 	timer_t id;
 
-	far += (100 << 20) / sizeof(*far);
+	memset((char *)far + (100 << 20), 1, 6 << 20);
+	far += (105 << 20) / sizeof(*far);
 	*far = (unsigned long)far;
 	if (epoll_ctl(fd, EPOLL_CTL_ADD, STDIN_FILENO, &event) != 0 ||
 	    timer_create(CLOCK_MONOTONIC, &timer, &id) != 0)

@@ -159,7 +159,10 @@ change(const char *kind)
 		set(variable("&heap_window"), "heap_window.base",
 		    (uintptr_t)at);
 		memcpy(variable("&committed_end"), &end, sizeof(end));
-	} else
+	} else if (strcmp(kind, "segments") == 0)
+		set(get(variable("&heap_arena")) + entry("arena.head")->value,
+		    "segment.anext", sizeof(void *));
+	else
 		exit(9);
 }
 

@@ -20,6 +20,9 @@
 
 static pthread_barrier_t all;
 
+/* Words like the address and the bytes of a stack, of fewer pages than any. */
+static __thread volatile uintptr_t pages[2];
+
 static int
 goes_on(uintptr_t i)
 {
@@ -62,6 +65,8 @@ run(void *arg)
 	uintptr_t i = (uintptr_t)arg;
 	void *volatile here = NULL;
 
+	pages[0] = (uintptr_t)pages & -(uintptr_t)4096;
+	pages[1] = 2 * 4096;
 	leave(i);
 	if (goes_on(i))
 		here = plant("kept", i);
