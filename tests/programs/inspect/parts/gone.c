@@ -100,12 +100,13 @@ run(void *arg)
 	char c;
 
 	pthread_join(first, NULL);
+	/* None of these gets the stack on which the planter was. */
+	for (int i = 2; i < NTHREADS; i++)
+		pthread_create(&thread, NULL, wait_for_end, NULL);
 	pthread_create(&thread, NULL, planter, NULL);
 	pthread_join(thread, NULL);
 	kept = malloc(100);
 	start_raw();
-	for (int i = 2; i < NTHREADS; i++)
-		pthread_create(&thread, NULL, wait_for_end, NULL);
 	usleep(50000);
 	fill_mappings();
 	puts("ready");
