@@ -10,8 +10,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -452,6 +454,44 @@ START_TEST(a_cache_is_not_destroyed_under_the_updater)
 	ck_assert_uint_eq(get(&out_of_reclaim), 1);
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(nunmade, nmade);
+}
+END_TEST
+
+/* From now on the process may have so many bytes more than now. */
+static void
+limit_data(size_t bytes)
+{
+	struct rlimit limit = {0, RLIM_INFINITY};
+	FILE *statm = fopen("/proc/self/statm", "r");
+	size_t pages;
+
+	ck_assert_int_eq(
+	    fscanf(statm, "%*u %*u %*u %*u %*u %zu", &pages), 1);
+	fclose(statm);
+	limit.rlim_cur = pages * os_page_size() + bytes;
+	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &limit), 0);
+}
+
+/*
+ * The free block that is large enough has been decommitted, and another one,
+ * which is dirty, counts against the limit.
+ */
+START_TEST(free_memory_gives_way_to_a_request)
+{
+	char *away, *dirty;
+
+	limit_data(GIB);
+	away = umem_alloc(30 * MIB, UMEM_DEFAULT);
+	ck_assert_ptr_nonnull(umem_alloc(9 * MIB, UMEM_DEFAULT));
+	dirty = umem_alloc(24 * MIB, UMEM_DEFAULT);
+	ck_assert_ptr_nonnull(umem_alloc(9 * MIB, UMEM_DEFAULT));
+	memset(away, 1, 30 * MIB);
+	umem_free(away, 30 * MIB);
+	heap_purge(0, SIZE_MAX);
+	memset(dirty, 1, 24 * MIB);
+	umem_free(dirty, 24 * MIB);
+	limit_data(8 * MIB);
+	ck_assert_ptr_nonnull(umem_alloc(26 * MIB, UMEM_DEFAULT));
 }
 END_TEST
 
@@ -1087,6 +1127,7 @@ update_suite(void)
 	tcase_add_test(tc, a_reclaim_callback_may_destroy_its_own_cache);
 	tcase_add_test(tc, caches_made_meanwhile_are_walked_too);
 	tcase_add_test(tc, a_cache_is_not_destroyed_under_the_updater);
+	tcase_add_test(tc, free_memory_gives_way_to_a_request);
 	tcase_add_test(tc, a_reclaim_waits_a_while_for_another);
 	tcase_add_test(tc, there_is_no_thread_that_nobody_wants);
 	tcase_add_test(

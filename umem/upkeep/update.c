@@ -296,6 +296,9 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 		reap_all();
 	else
 		has_more = reclaim_caches_without_calls();
+	/* Free memory may count against a limit that refuses the request. */
+	if (size != 0)
+		heap_purge(0, SIZE_MAX);
 	worker_end();
 	if (by_thread && has_more)
 		reap_by_thread();
