@@ -465,8 +465,7 @@ limit_data(size_t bytes)
 	FILE *statm = fopen("/proc/self/statm", "r");
 	size_t pages;
 
-	ck_assert_int_eq(
-	    fscanf(statm, "%*u %*u %*u %*u %*u %zu", &pages), 1);
+	ck_assert_int_eq(fscanf(statm, "%*u %*u %*u %*u %*u %zu", &pages), 1);
 	fclose(statm);
 	limit.rlim_cur = pages * os_page_size() + bytes;
 	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &limit), 0);
