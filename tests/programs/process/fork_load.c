@@ -10,7 +10,7 @@
 
 enum {
 	NTHREADS = 6,
-	NFORKS = 150,
+	NFORKS = 75,
 	NBLOCKS = 200
 };
 
