@@ -344,16 +344,31 @@ release_cancellation_point(void *unused, void *const *store, size_t n)
 	cancellation_point(store[0]);
 }
 
-/* Takes and frees resources, more than may be idle after a grace period. */
+enum {
+	NIMPORTS = 100
+};
+
+static void
+take_imports(umem_cache_t *imports, void **resource)
+{
+	for (unsigned i = 0; i < NIMPORTS; i++)
+		resource[i] = umem_cache_alloc(imports, UMEM_NOFAIL);
+}
+
+static void
+defer_taken(umem_cache_t *imports, void *const *resource)
+{
+	for (unsigned i = 0; i < NIMPORTS; i++)
+		umem_defer_object(imports, resource[i], &one, grace_of);
+}
+
 static void
 defer_imports(umem_cache_t *imports)
 {
-	void *resource[100];
+	void *resource[NIMPORTS];
 
-	for (unsigned i = 0; i < array_size(resource); i++)
-		resource[i] = umem_cache_alloc(imports, UMEM_NOFAIL);
-	for (unsigned i = 0; i < array_size(resource); i++)
-		umem_defer_object(imports, resource[i], &one, grace_of);
+	take_imports(imports, resource);
+	defer_taken(imports, resource);
 }
 
 static umem_cache_t *
@@ -1297,8 +1312,12 @@ static umem_cache_t *imports, *plain;
 static void *
 free_much_with_mutex(void *unused)
 {
+	void *resource[NIMPORTS];
+
+	/* An allocation may release resources for which a pool has no room. */
+	take_imports(imports, resource);
 	pthread_mutex_lock(&taken_by_destructor);
-	defer_imports(imports);
+	defer_taken(imports, resource);
 	for (int i = 0; i < 1000; i++)
 		defer_new(plain, &one);
 	pthread_mutex_unlock(&taken_by_destructor);
