@@ -180,9 +180,9 @@ def main(arguments):
                 for bug in [None] + (
                     [] if verifies else
                     bugs_of(path.read_text(encoding='utf-8')))]
-        runs.sort(key=lambda run: run[1] is not None)
+        runs.sort(key=lambda words: words[1] is not None)
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            results += pool.map(lambda run: examine(*run), runs)
+            results += pool.map(lambda words: examine(*words), runs)
     print(f'{results.count(True)} passed, {results.count(False)} failed')
     return not all(results)
 

@@ -362,6 +362,7 @@ defer_taken(umem_cache_t *imports, void *const *resource)
 		umem_defer_object(imports, resource[i], &one, grace_of);
 }
 
+/* Takes and frees resources, more than may be idle after a grace period. */
 static void
 defer_imports(umem_cache_t *imports)
 {

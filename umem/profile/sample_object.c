@@ -23,6 +23,8 @@
  *	need not visit the caches.
  *	    The cache stays closed while one of its objects is a sample, also
  *	when sampling is off.
+ *	    A process whose objects are debugged, or watched by a memory
+ *	checker, may not sample (sample_start()).
  *
  * Not counted (may_be_sampled)
  *	Objects of a source other than the heap, resources and pieces of arenas:
@@ -31,8 +33,6 @@
  *	when the memory of a sample is gone.
  *	Objects of a cache that has been used with umem_cache_free_rcu(): its
  *	fast path would push a sample unnoticed (sample_object_exclude()).
- *	    Where objects are debugged, or watched by a memory checker, sampling
- *	is not allowed (sample_start()).
  *
  * Correctness of the closed fast paths
  *	nsamples, is_sampled and fast_at change with limit_lock held.  The

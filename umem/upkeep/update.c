@@ -296,7 +296,10 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 		reap_all();
 	else
 		has_more = reclaim_caches_without_calls();
-	/* Free memory may count against a limit that refuses the request. */
+	/*
+	 * Free memory may count against a limit that refuses the request.  If
+	 * size is 0, it is for the memory of a source, which this cannot help.
+	 */
 	if (size != 0)
 		heap_purge(0, SIZE_MAX);
 	worker_end();

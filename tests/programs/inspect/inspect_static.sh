@@ -1,9 +1,9 @@
 #!/bin/bash
 # A static program with libumem_malloc.a is audited from libc's first
 # allocation, and the command finds its leaks and their callers, also where the
-# linker has left out the sections that nothing uses.  The lists
-# of threads of a static libc have no head in a mapping of a file; the command
-# soon gives up the search for one.
+# linker has left out the sections that nothing uses.  The lists of threads of a
+# static libc have no head in a mapping of a file; the command soon gives up the
+# search for one.
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
