@@ -355,14 +355,6 @@ magazine_get(struct magazine_layer *layer, void **object, unsigned *want)
 		   : MAGAZINE_OK;
 }
 
-/* Has the loaded magazine free space? */
-static bool
-loaded_has_space(const struct cpu_owned *own)
-{
-	return own->cold->loaded != NULL &&
-	       own->nrounds < own->cold->loaded->capacity;
-}
-
 /* Count a full magazine that was passed to the depot. */
 static void
 note_unload(struct magazine_layer *layer, const struct cpu_owned *own)
@@ -439,7 +431,7 @@ have_space(struct magazine_layer *layer, struct cpu_owned *own,
 	struct cpu_cold *cold = own->cold;
 	struct magazine *empty = NULL;
 
-	if (loaded_has_space(own))
+	if (cold->loaded != NULL && own->nrounds < cold->loaded->capacity)
 		return true;
 	if (cold->previous != NULL &&
 	    cold->previous->nrounds < cold->previous->capacity) {

@@ -68,9 +68,10 @@ size_t magazine_bytes_most = 64 * KIB;
 #define CPU_BUDGET_BYTES (64 * magazine_bytes_most)
 /* The largest limit of a depot, in bytes; the initial one is IDLE_MIN. */
 size_t magazine_depot_most = 16 * MIB;
+#define DEPOT_LEAST ((uint32_t)size_min(magazine_depot_most, IDLE_MIN))
 
 static const uint16_t capacities[] = {
-    2, 6, 14, 30, 62, 126, 254, 510, MAGAZINE_ROUNDS_MAX};
+    2, 6, 14, 30, 62, 126, 254, 510, 1022, MAGAZINE_ROUNDS_MAX};
 /* Sustained traffic: exchanges of magazines by one CPU between two updates. */
 #define GROWTH_EXCHANGES (4 * SIZES_EXCHANGES_STEP)
 
@@ -87,21 +88,12 @@ capacity_at_most(size_t nrounds)
 	return capacities[i];
 }
 
-/* The budget of each CPU, see "Quota" above. */
-static size_t
-cpu_budget(void)
+size_t
+sizes_cpu_budget(void)
 {
 	umem_assert(
 	    cpu_layer.nquota != 0 && cpu_layer.nquota <= cpu_layer.nrun);
 	return CPU_BUDGET_BYTES * cpu_layer.nquota / cpu_layer.nrun;
-}
-
-/* The initial limit of a depot in bytes. */
-static uint32_t
-depot_least(void)
-{
-	return (uint32_t)(magazine_depot_most < IDLE_MIN ? magazine_depot_most
-							 : IDLE_MIN);
 }
 
 /* Set the limit in magazines, after a change of capacity or depot_bytes. */
@@ -124,7 +116,7 @@ sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
 {
 	size_t base = size_min(BASE_BYTES / object_bytes, BASE_ROUNDS);
-	size_t most = cpu_budget() / 8 / object_bytes;
+	size_t most = sizes_cpu_budget() / 8 / object_bytes;
 
 	base = size_min(base, most);
 	if (rounds_max != 0) {
@@ -133,7 +125,7 @@ sizes_init(
 	}
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
-	layer->depot_bytes = depot_least();
+	layer->depot_bytes = DEPOT_LEAST;
 	layer->rounds_most = (uint16_t)capacity_at_most(most);
 	layer->rounds_base = (uint16_t)capacity_at_most(base);
 	layer->rounds = layer->rounds_base;
@@ -156,9 +148,9 @@ static bool
 budget_take(size_t bytes)
 {
 	/* Look first: a write would take the line from the other CPUs. */
-	if (load_relaxed(&sizes_budget_used) + bytes > cpu_budget())
+	if (load_relaxed(&sizes_budget_used) + bytes > sizes_cpu_budget())
 		return false;
-	if (add_relaxed(&sizes_budget_used, bytes) <= cpu_budget())
+	if (add_relaxed(&sizes_budget_used, bytes) <= sizes_cpu_budget())
 		return true;
 	sub_relaxed(&sizes_budget_used, bytes);
 	return false;
@@ -241,7 +233,7 @@ sizes_return_budget(struct magazine_layer *layer)
 static void
 depot_set_room(struct magazine_layer *layer, size_t bytes)
 {
-	if (bytes < depot_least() || bytes > magazine_depot_most)
+	if (bytes < DEPOT_LEAST || bytes > magazine_depot_most)
 		return;
 	umem_assert(bytes <= UINT32_MAX);
 	store_relaxed(&layer->depot_bytes, (uint32_t)bytes);

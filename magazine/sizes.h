@@ -7,6 +7,9 @@
 /* [a] Bytes that all caches take from each CPU's budget; see sizes.c. */
 extern hidden size_t sizes_budget_used;
 
+/* The budget of each CPU in bytes, see "Quota" in sizes.c. */
+size_t sizes_cpu_budget(void);
+
 /*
  * Set the initial capacities, after shards_init().  object_bytes is the memory
  * that a round holds.  rounds_max, if not 0, bounds the rounds of a magazine.

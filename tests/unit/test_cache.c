@@ -1269,7 +1269,7 @@ look(void)
 START_TEST(magazines_change_size_while_they_are_used)
 {
 	storm_with(resize);
-	ck_assert_uint_eq(most_rounds, 1022);
+	ck_assert_uint_eq(most_rounds, MAGAZINE_ROUNDS_MAX);
 }
 END_TEST
 

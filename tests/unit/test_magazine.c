@@ -726,8 +726,8 @@ START_TEST(the_estimate_counts_every_round_of_a_large_magazine)
 	if (!start(_i, 32, 0))
 		return;
 	grow_fully();
-	ck_assert_uint_eq(layer.rounds, 1022);
-	for (unsigned i = 1; i <= 1022; i++) {
+	ck_assert_uint_eq(layer.rounds, MAGAZINE_ROUNDS_MAX);
+	for (unsigned i = 1; i <= MAGAZINE_ROUNDS_MAX; i++) {
 		put(&stamp[i]);
 		ck_assert_uint_eq(cpu_rounds_estimate(layer.hot, cpu_now()), i);
 	}

@@ -99,6 +99,46 @@ START_TEST(idle_large_classes_make_up_for_growth)
 }
 END_TEST
 
+static void
+replace_large(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		/* Neither serves a request for the other. */
+		size_t bytes = i % 2 == 0 ? 5 * MIB / 4 : 3 * MIB;
+
+		umem_free(umem_alloc(bytes, UMEM_DEFAULT), bytes);
+	}
+}
+
+static void
+update_twice(void)
+{
+	for (int i = 0; i < 2; i++) {
+		ck_assert(worker_begin());
+		update_all();
+		worker_end();
+	}
+}
+
+START_TEST(large_blocks_stay_cached_while_they_circulate)
+{
+	size_t used = heap_used(), total;
+
+	stay_here();
+	replace_large(200);
+	total = heap_allocated_total();
+	replace_large(200);
+	ck_assert_uint_lt(heap_allocated_total() - total, 20 * MIB);
+	ck_assert_uint_ge(heap_used() - used, 4 * MIB);
+	update_twice();
+	ck_assert_uint_lt(heap_used() - used, 1 * MIB);
+	/* The program must show again that it circulates them. */
+	total = heap_allocated_total();
+	replace_large(20);
+	ck_assert_uint_ge(heap_allocated_total() - total, 20 * MIB);
+}
+END_TEST
+
 static const struct {
 	size_t freed, least, most;
 } purges[] = {
@@ -475,6 +515,7 @@ reclaim_suite(void)
 	tcase_add_test(tc, dirty_pages_exert_pressure);
 	tcase_add_test(tc, what_depots_keep_makes_up_for_growth);
 	tcase_add_test(tc, idle_large_classes_make_up_for_growth);
+	tcase_add_test(tc, large_blocks_stay_cached_while_they_circulate);
 	tcase_add_loop_test(
 	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(purges));
 	tcase_add_test(tc, growth_while_somebody_is_at_work_is_not_forgotten);

@@ -7,6 +7,7 @@
 #include "umem/cache/cache.h"
 #include "umem/cache/misuse.h"
 #include "vmem/heap.h"
+#include "magazine/sizes.h"
 #include "magazine/target.h"
 
 static cold_path void
@@ -76,6 +77,14 @@ slabs_give(
  * request (slow_pop() in alloc.c).
  */
 #define CACHED_LARGE_PART 8
+/*
+ * After so many flushes since the last update, the program circulates large
+ * blocks: each CPU may also cache the budget of its magazines.  Blocks that no
+ * longer circulate leave at the next update.
+ */
+#define CIRCULATES        32
+
+static uint32_t nflushes; /* [a] of the large classes since the last update */
 
 /* The bytes that the CPU and the depot cache of the class with this number. */
 static size_t
@@ -100,16 +109,18 @@ class_bytes_cached(unsigned number, unsigned cpu)
 static void
 flush_large_classes(void)
 {
-	unsigned node = class_number(0), cpu = cpu_now();
-	unsigned first = node + size_class_of(LARGE_CLASS_MIN);
-	unsigned last = node + size_classes.n;
+	unsigned first = class_number(size_class_of(LARGE_CLASS_MIN));
+	unsigned last = class_number(size_classes.n), cpu = cpu_now();
 	size_t bytes = 0;
 	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART);
 
+	if (load_relaxed(&nflushes) >= CIRCULATES)
+		most += sizes_cpu_budget();
 	for (unsigned c = last; c >= first && bytes <= most; c--)
 		bytes += class_bytes_cached(c, cpu);
 	if (bytes <= most)
 		return;
+	add_relaxed(&nflushes, 1);
 	for (unsigned c = first; c <= last; c++) {
 		struct umem_cache *cache = class_cache_if_made(c);
 		void *objects[FLUSHED];
@@ -169,6 +180,8 @@ slabs_update(struct umem_cache *cache)
 	bool shrinks = nused <= cache->nused_at_update;
 
 	cache->nused_at_update = nused;
+	if (is_large_class(cache))
+		store_relaxed(&nflushes, 0);
 	/* Constructing the objects again may cost more than their memory. */
 	if (cache->slabs.constructs || cache->slabs.is_type_stable)
 		return slab_reap_unused(&cache->slabs);
