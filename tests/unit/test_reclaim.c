@@ -125,7 +125,7 @@ START_TEST(large_blocks_stay_cached_while_they_circulate)
 	size_t used = heap_used(), total;
 
 	stay_here();
-	replace_large(200);
+	replace_large(400);
 	total = heap_allocated_total();
 	replace_large(200);
 	ck_assert_uint_lt(heap_allocated_total() - total, 20 * MIB);

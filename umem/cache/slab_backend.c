@@ -78,9 +78,10 @@ slabs_give(
  */
 #define CACHED_LARGE_PART 8
 /*
- * After so many flushes since the last update, the program circulates large
- * blocks: each CPU may also cache the budget of its magazines.  Blocks that no
- * longer circulate leave at the next update.
+ * Flushes since the last update show that the program circulates large blocks:
+ * each CPU may cache 1 MiB more for every so many, at most four times the
+ * budget of its magazines.  Blocks that no longer circulate leave at the next
+ * update.
  */
 #define CIRCULATES        32
 
@@ -112,10 +113,10 @@ flush_large_classes(void)
 	unsigned first = class_number(size_class_of(LARGE_CLASS_MIN));
 	unsigned last = class_number(size_classes.n), cpu = cpu_now();
 	size_t bytes = 0;
-	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART);
+	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART) +
+		      size_min(load_relaxed(&nflushes) / CIRCULATES * MIB,
+			  4 * sizes_cpu_budget());
 
-	if (load_relaxed(&nflushes) >= CIRCULATES)
-		most += sizes_cpu_budget();
 	for (unsigned c = last; c >= first && bytes <= most; c--)
 		bytes += class_bytes_cached(c, cpu);
 	if (bytes <= most)
