@@ -27,8 +27,8 @@ struct magazine {
  */
 _Static_assert(offsetof(struct magazine, round) == 16, "two words ahead");
 
-/* The largest capacity: a magazine of 16 KiB; see sizes.c. */
-#define MAGAZINE_ROUNDS_MAX 2046
+/* The largest capacity: a magazine of 32 KiB; see sizes.c. */
+#define MAGAZINE_ROUNDS_MAX 4094
 
 static inline size_t
 magazine_bytes(unsigned capacity)

@@ -71,7 +71,7 @@ size_t magazine_depot_most = 16 * MIB;
 #define DEPOT_LEAST ((uint32_t)size_min(magazine_depot_most, IDLE_MIN))
 
 static const uint16_t capacities[] = {
-    2, 6, 14, 30, 62, 126, 254, 510, 1022, MAGAZINE_ROUNDS_MAX};
+    2, 6, 14, 30, 62, 126, 254, 510, 1022, 2046, MAGAZINE_ROUNDS_MAX};
 /* Sustained traffic: exchanges of magazines by one CPU between two updates. */
 #define GROWTH_EXCHANGES (4 * SIZES_EXCHANGES_STEP)
 

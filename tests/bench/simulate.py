@@ -44,10 +44,10 @@ from multiprocessing.pool import ThreadPool
 
 CPUS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 # Measured on 16 CPUs, in millions a second: one thread, 16 threads.
-PATTERNS = {"private": (61.1, 943), "burst": (78.1, 868),
-            "burst4k": (58.4, 456), "sizes": (76.1, 892),
-            "large": (1.69, 118), "huge": (0.79, 390), "shared": (19.1, 183),
-            "xmalloc": (None, 302)}
+PATTERNS = {"private": (62.9, 1075), "burst": (91.1, 1364),
+            "burst4k": (58.4, 476), "sizes": (63.6, 941),
+            "large": (19.6, 177), "huge": (28.8, 283), "shared": (24.2, 191),
+            "xmalloc": (None, 346)}
 # ns to read a line that the other CPU has written.  The two CPUs of a virtual
 # machine move between the cores of the host: near ones share a cache.
 DISTANCES = {"near": (15, 60), "far": (90, 200)}

@@ -876,7 +876,7 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 
 	no_update_and_one_cpu();
 	/* Otherwise the depot would be full of small magazines. */
-	while (cache->mag.rounds < cache->mag.rounds_most)
+	while (cache->mag.rounds < MOST / 16)
 		magazine_grow(&cache->mag);
 	for (unsigned i = 0; i < MOST; i++)
 		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
@@ -899,7 +899,7 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 	look_for_room(cache, nlooks);
 	/* The CPU keeps its two magazines. */
 	ck_assert_uint_lt(
-	    slab_total(&cache->slabs), 2 * MAGAZINE_ROUNDS_MAX + total / 16);
+	    slab_total(&cache->slabs), 2 * cache->mag.rounds + total / 16);
 	ck_assert(!cache_reclaim_idle(cache));
 	umem_cache_destroy(cache);
 }
