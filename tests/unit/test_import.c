@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -796,13 +797,23 @@ take_one(void *arg)
 	return NULL;
 }
 
+static void
+do_nothing(int signal)
+{
+	(void)signal;
+}
+
+/* Signals do not end the wait of the thread whose pthread_t is at arg. */
 static void *
 tell_later(void *arg)
 {
-	(void)arg;
 	while (
 	    __atomic_load_n(&shared->import->nwaiting, __ATOMIC_ACQUIRE) == 0)
 		usleep(1000);
+	for (int i = 0; i < 3; i++) {
+		pthread_kill(*(pthread_t *)arg, SIGUSR1);
+		usleep(1000);
+	}
 	__atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -818,13 +829,14 @@ create_slow(void)
 
 START_TEST(a_request_waits_for_resources_in_transit)
 {
-	pthread_t thread[2];
+	pthread_t thread[2], self = pthread_self();
 
+	signal(SIGUSR1, do_nothing);
 	create_slow();
 	pthread_create(&thread[0], NULL, take_one, NULL);
 	while (__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE) == 0)
 		usleep(1000);
-	pthread_create(&thread[1], NULL, tell_later, NULL);
+	pthread_create(&thread[1], NULL, tell_later, &self);
 	/* The other thread has all three resources and needs two. */
 	held[2] = get(shared);
 	ck_assert_ptr_nonnull(held[2]);

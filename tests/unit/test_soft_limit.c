@@ -4,13 +4,18 @@
  */
 #include <check.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "tests/unit/hooks.h"
+#include "tests/unit/second.h"
 #include "tests/unit/stay.h"
 #include "tests/unit/rounds.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/worker.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/soft_limit.h"
+#include "umem/upkeep/update.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
@@ -175,6 +180,39 @@ START_TEST(a_heap_that_stays_above_the_limit_is_left_alone)
 }
 END_TEST
 
+static pid_t child;
+
+/* As a program does in an madvise() of its own: the child returns from it. */
+static void
+fork_once(void *at, size_t bytes)
+{
+	(void)at;
+	(void)bytes;
+	hook_os_purge = NULL;
+	child = fork();
+}
+
+/* The turn of the worker ends in the child; every level is still to come. */
+START_TEST(a_child_that_is_forked_in_a_purge_returns_from_the_release)
+{
+	bool zeroed;
+	int status;
+
+	second_start();
+	ck_assert_ptr_nonnull(heap_alloc(32 * MIB, HEAP_UNIT, &zeroed));
+	leave_dirty(2 * MIB);
+	heap_limits.soft = 16 * MIB;
+	ck_assert(worker_begin());
+	hook_os_purge = fork_once;
+	update_all();
+	if (child == 0)
+		_exit(hook_os_purge != NULL || worker_is_self());
+	ck_assert(worker_is_self());
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 Suite *
 soft_limit_suite(void)
 {
@@ -186,5 +224,7 @@ soft_limit_suite(void)
 	tcase_add_test(
 	    c, pages_of_slabs_are_released_before_and_after_magazines);
 	tcase_add_test(c, a_heap_that_stays_above_the_limit_is_left_alone);
+	tcase_add_test(
+	    c, a_child_that_is_forked_in_a_purge_returns_from_the_release);
 	return s;
 }

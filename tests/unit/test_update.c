@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -830,6 +831,97 @@ falls_to(unsigned n)
 }
 
 /* The calls of destructors show the upkeep thread's work. */
+static pthread_t requesting;
+
+static void
+do_nothing(int signal)
+{
+	(void)signal;
+}
+
+static void
+ask_amid_signals(void *priv)
+{
+	(void)priv;
+	for (int i = 0; i < 3; i++) {
+		pthread_kill(requesting, SIGUSR1);
+		nap(1);
+	}
+	__atomic_add_fetch(&nasked, 1, __ATOMIC_RELEASE);
+}
+
+/* On a busy machine, the upkeep thread may need more than the longest wait. */
+START_TEST(signals_do_not_end_the_wait_for_callbacks)
+{
+	bool waits = false;
+
+	use(create(destruct, ask_amid_signals), 100);
+	if (!start_thread())
+		return;
+	requesting = pthread_self();
+	signal(SIGUSR1, do_nothing);
+	for (int i = 0; i < 20 && !waits; i++) {
+		uint32_t before;
+
+		wait_until(worker_begin());
+		worker_end();
+		before = get(&nasked);
+		update_reclaim(1, 0, /* may_call */ false);
+		waits = get(&nasked) != before;
+	}
+	ck_assert(waits);
+}
+END_TEST
+
+#ifndef __SANITIZE_THREAD__
+static uint32_t forked_inside; /* [atomic] the child's number; 0 in itself */
+
+static void
+fork_in_handler(int signal)
+{
+	(void)signal;
+	__atomic_store_n(&forked_inside, (uint32_t)fork(), __ATOMIC_RELEASE);
+}
+
+/* Has a turn until the thread that waits for its end has forked. */
+static void *
+be_worker(void *arg)
+{
+	ck_assert(worker_begin());
+	__atomic_store_n((uint32_t *)arg, 1, __ATOMIC_RELEASE);
+	nap(20);
+	pthread_kill(requesting, SIGUSR1);
+	while (get(&forked_inside) == UINT32_MAX)
+		nap(1);
+	worker_end();
+	return NULL;
+}
+
+START_TEST(a_child_does_not_wait_for_the_turn_of_its_parent)
+{
+	uint32_t has_turn = 0;
+	pthread_t thread;
+	int status;
+	bool is_over;
+
+	forked_inside = UINT32_MAX;
+	requesting = pthread_self();
+	signal(SIGUSR1, fork_in_handler);
+	pthread_create(&thread, NULL, be_worker, &has_turn);
+	while (get(&has_turn) == 0)
+		nap(1);
+	is_over = worker_await(2000 * (uint64_t)MSEC);
+	wait_until(get(&forked_inside) != UINT32_MAX);
+	if (forked_inside == 0)
+		_exit(is_over ? 0 : 1);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(
+	    waitpid((pid_t)forked_inside, &status, 0), (pid_t)forked_inside);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+#endif
+
 START_TEST(a_program_with_one_thread_is_alone)
 {
 	umem_cache_t *cache = create(destruct, NULL);
@@ -1139,6 +1231,10 @@ update_suite(void)
 	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
 	tcase_add_loop_test(
 	    tc, a_request_without_memory_has_the_thread_run_callbacks, 0, 2);
+	tcase_add_test(tc, signals_do_not_end_the_wait_for_callbacks);
+#ifndef __SANITIZE_THREAD__
+	tcase_add_test(tc, a_child_does_not_wait_for_the_turn_of_its_parent);
+#endif
 	tcase_add_test(tc, a_program_with_one_thread_is_alone);
 	tcase_add_test(tc, a_canceled_thread_that_joins_the_thread_goes_on);
 	tcase_add_test(tc, who_ends_the_thread_waits_for_no_callback);

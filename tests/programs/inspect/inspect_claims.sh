@@ -1,6 +1,7 @@
 #!/bin/bash
 # A thread is stopped after it took chunks from a slab and before it put them
-# into a magazine: umem leaks finds that the chunks belong to this thread.
+# into a magazine: umem leaks finds that the chunks belong to this thread.  The
+# command waits until no thread has claimed a header.
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
 . "$TOP/tests/programs/inspect/parts/library.sh"
@@ -56,4 +57,43 @@ for ((n = 0; n < 3; n++)); do
 	done
 done
 rm -f core.claims
+finish 0
+
+# A header is claimed until the command has waited three times, each time for
+# twice as long.  Then it reads the magazine as if there had been no claim.
+build linked
+UMEM_OPTIONS=thread=no start "$TMP/linked"
+cat >commands <<'END'
+set $at = (char *)mine->mag.cold
+while ((struct cpu_cold *)$at)->loaded == 0
+	set $at += 65536
+end
+set $at += (char *)mine->mag.hot - (char *)mine->mag.cold
+set $hot = (struct cpu_hot *)$at
+printf "header %lu %lu\n", &$hot->top, $hot->top
+set variable $hot->top = 1ul << 63
+END
+gdb -batch -nx -p "$pid" -x commands >said.gdb 2>&1
+read -r _ at value < <(grep '^header ' said.gdb)
+cat >release.c <<'END'
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int
+usleep(useconds_t usec)
+{
+	static int n;
+	unsigned long top = strtoul(getenv("VALUE"), NULL, 10);
+	/* Waits for a stop are shorter. */
+	if (usec == 100u << n && ++n == 3 &&
+	    pwrite(open(getenv("MEMORY"), O_WRONLY), &top, sizeof(top),
+		strtol(getenv("AT"), NULL, 10)) != sizeof(top))
+		exit(9);
+	return 0;
+}
+END
+"$CC" -shared -fPIC -w -o release.so release.c || exit 1
+expect 0 '^mine +100 +([6-9]|[0-9]{2,}) ' stat "$pid"
+LD_PRELOAD=$PWD/release.so MEMORY=/proc/$pid/mem AT=$at VALUE=$value \
+    expect 0 '^mine +100 +5 ' stat "$pid"
 finish 0

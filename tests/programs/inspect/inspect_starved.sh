@@ -1,6 +1,7 @@
 #!/bin/bash
 # A thread that gets no processor does not stop for seconds.  The command waits
-# for it, because it may change memory at any moment.
+# for it, because it may change memory at any moment.  If it stops at last between
+# two looks of the command at it, it has stopped.
 # test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
@@ -35,6 +36,63 @@ END2
 "$CC" -O1 -fno-builtin -o main main.c -pthread
 start ./main
 worker=$(grep -lx worker "/proc/$pid/task"/*/comm | cut -d / -f 5)
+
+# The command's request to stop comes after three seconds, and behind its call of
+# waitpid().
+cat >late.c <<'END2'
+#include <linux/ptrace.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+static time_t asked;
+
+static int
+is_worker(int pid)
+{
+	return pid == atoi(getenv("WORKER"));
+}
+
+long
+ptrace(int request, int pid, void *at, void *data)
+{
+	if (request != PTRACE_INTERRUPT || !is_worker(pid))
+		return syscall(SYS_ptrace, request, pid, at, data);
+	asked = time(NULL);
+	return 0;
+}
+
+pid_t
+waitpid(pid_t pid, int *status, int options)
+{
+	long got = syscall(SYS_wait4, pid, status, options, NULL);
+	char path[64], text[64];
+	FILE *file;
+
+	if (asked == 0 || !is_worker(pid) || time(NULL) < asked + 4)
+		return got;
+	asked = 0;
+	syscall(SYS_ptrace, PTRACE_INTERRUPT, pid, NULL, NULL);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	do {
+		file = fopen(path, "re");
+		fgets(text, sizeof(text), file);
+		fclose(file);
+	} while (strstr(text, ") t ") == NULL);
+	puts("late");
+	return got;
+}
+END2
+"$CC" -shared -fPIC -w -o late.so late.c || exit 1
+LD_PRELOAD=$PWD/late.so WORKER=$worker "$umem" verify "$pid" >said 2>&1 ||
+    { cat said; exit 1; }
+if ! grep -qx late said || grep 'does not stop' said; then
+	exit 1
+fi
 
 # The other thread has so little weight beside the busy one that it does not
 # run.

@@ -4,8 +4,12 @@
  * rcu_static.sh builds this with bp in the program (LINKED).
  *
  * test link: rcu
+ * test cflags: -rdynamic
  * test modes: default
  * test preload: no
+ * test run: name
+ * test run: old_name
+ * test args: old_name
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -36,6 +40,15 @@ synchronize(void)
 	bp->update_synchronize_rcu();
 }
 
+#ifndef LINKED
+/* The name of the function in liburcu before 0.13. */
+void
+rcu_read_lock_bp(void)
+{
+	bp->read_lock();
+}
+#endif
+
 static void
 free_one(umem_cache_t *cache)
 {
@@ -55,7 +68,7 @@ call(void *found)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	umem_cache_t *cache =
 	    umem_cache_create("plugin", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
@@ -72,6 +85,10 @@ main(void)
 	check((bp = find(urcu_bp_flavor)) != NULL);
 	watched = *bp;
 	watched.update_synchronize_rcu = synchronize;
+#ifndef LINKED
+	if (argc == 2 && strcmp(argv[1], "old_name") == 0)
+		watched.read_lock = rcu_read_lock_bp;
+#endif
 	/* The library's thread then waits for these locks. */
 	call(find(urcu_bp_before_fork));
 	free_one(cache);
