@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh - runs the fuzzers, one after another
+# run.sh - runs the fuzzers, one for each CPU at a time
 #
 #	tests/fuzz/run.sh FOLDER TIME [NAME...]
 #
@@ -12,10 +12,10 @@
 # fuzzer is in FOLDER/fuzz/NAME.log.  The status is 1 if anything was found.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-top=$1/fuzz seconds=$2 status=0
+top=$1/fuzz seconds=$2
 shift 2
 # In seconds and MiB; an input that takes more is a finding.
-limits='-timeout=25 -rss_limit_mb=3000 -malloc_limit_mb=2500'
+limits="-timeout=$((25 * ${TEST_TIME_FACTOR:-1})) -rss_limit_mb=3000 -malloc_limit_mb=2500"
 # Some memory of libdw is not freed; see command.h.
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16
 options="-detect_leaks=0 -print_funcs=0 -print_final_stats=1 -max_len=1000
@@ -30,7 +30,7 @@ variant() {
 	esac
 }
 
-# fuzz NAME[-VARIANT] - prints its line, and sets status if there is a finding
+# fuzz NAME[-VARIANT] - prints its line; the status is 1 if there is a finding
 fuzz() {
 	local name=$1 base=${1%%-*}
 	local seeds=tests/fuzz/corpus/$base found=$top/$1.found new=$top/$base.new
@@ -50,12 +50,11 @@ fuzz() {
 	edges=$(grep -aoE 'cov: [0-9]+' "$top/$name.log" | tail -n 1)
 	findings=$(find "$found" -type f | wc -l)
 	printf '%-14s %10s %8s %8s\n' "$name" "${executions:--}" "${edges#cov: }" "$findings"
-	if [ "$code" -ne 0 ] || [ "$findings" -ne 0 ]; then
-		status=1
-		grep -aE 'not true|ERROR|runtime error|Assertion' "$top/$name.log" | head -n 5
-		find "$found" -type f
-		[ "$findings" -ne 0 ] || tail -n 5 "$top/$name.log"
-	fi
+	[ "$code" -ne 0 ] || [ "$findings" -ne 0 ] || return 0
+	grep -aE 'not true|ERROR|runtime error|Assertion' "$top/$name.log" | head -n 5
+	find "$found" -type f
+	[ "$findings" -ne 0 ] || tail -n 5 "$top/$name.log"
+	return 1
 }
 
 if [ $# -eq 0 ]; then
@@ -65,8 +64,17 @@ if [ $# -eq 0 ]; then
 	done
 fi
 printf '%-14s %10s %8s %8s\n' target executions edges findings
+rm -f "$top/failed"
+# Each fuzzer is in a process group of its own, which an interrupt ends.
+set -m
+trap 'jobs -pr | xargs -rI{} kill -- -{}' EXIT
+trap 'exit 1' INT TERM
 for name in "$@"; do
-	fuzz "$name"
+	while [ "$(jobs -pr | wc -l)" -ge "$(nproc)" ]; do
+		wait -n
+	done
+	{ lines=$(fuzz "$name") || touch "$top/failed"; echo "$lines"; } &
 done
-[ $status -ne 0 ] || echo 'no findings'
-exit $status
+wait
+[ ! -e "$top/failed" ] || exit 1
+echo 'no findings'
