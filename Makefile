@@ -6,9 +6,9 @@
 #	make V=1			prints each command in full
 #
 # Targets: all (the default), test, unit-test, matrix ROWS=, stress, models,
-# fresh, soak TIME= MODES=, fuzz TIME=, coverage, mutants N= SEED= FILES=,
-# test-vm ROWS=, misuse, bench, bench-scale, bench-rust, peers, demo, lint,
-# dist, deb, portable, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+# fresh, soak TIME= MODES=, fuzz TIME= ENGINE=, coverage, mutants N= SEED=
+# FILES=, test-vm ROWS=, misuse, bench, bench-scale, bench-rust, peers, demo,
+# lint, dist, deb, portable, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
 # the build does install Debian's packages first
@@ -407,7 +407,7 @@ $B/fuzz/library.o: $(INNER_O) $O/umem/malloc/malloc.o $(RCU_O) \
 # Cores of a program that runs on the library of the build without sanitizers.
 $B/fuzz/small: tests/fuzz/parts/small.c
 	@mkdir -p $(@D)
-	$(call short,CC,$<) $(CC) -O1 -g -fno-builtin -I. -o $@ $< \
+	$(call short,CC,$<) $(CC:afl-%-fast=%) -O1 -g -fno-builtin -I. -o $@ $< \
 	    -Lbuild -lumem_malloc
 $B/fuzz/cores: $B/fuzz/small tests/fuzz/make_core.py build/libumem_malloc.so.1
 	@mkdir -p $@
@@ -477,16 +477,19 @@ misuse: all $(MISUSES)
 # The fuzzers and their objects are built by clang, with the assertions and two
 # sanitizers, in a folder of their own.  Without pointer-overflow, which reports
 # NULL + 0.  TIME is in seconds for each fuzzer; 0: only the inputs of the tree.
+# ENGINE=afl makes them fuzzers of AFL++.
 TIME	?= 60
-FUZZ_CC	?= clang
+ENGINE	?= fuzz
+FUZZ_CC	?= $(if $(filter afl,$(ENGINE)),afl-clang-fast,clang)
+FUZZ_COVER := $(if $(filter fuzz,$(ENGINE)),-fsanitize-coverage=inline-8bit-counters$(comma)pc-table)
 FUZZ_SAN := address,alignment,bool,bounds,enum,float-cast-overflow,$(strip \
 	)integer-divide-by-zero,nonnull-attribute,null,object-size,$(strip \
 	)returns-nonnull-attribute,shift,signed-integer-overflow,unreachable,vla-bound
 fuzz: all | $(NEEDS)
-	@env -u MAKEFLAGS -u MFLAGS $(MAKE) --no-print-directory B=build-fuzz CC='$(FUZZ_CC)' DEBUG=1 \
-	    SAN='$(FUZZ_SAN)' fuzzers \
-	    CFLAGS='-O2 -g -fsanitize-coverage=inline-8bit-counters,pc-table'
-	@tests/fuzz/run.sh build-fuzz '$(TIME)'
+	@env -u MAKEFLAGS -u MFLAGS AFL_QUIET=1 $(MAKE) --no-print-directory \
+	    B='build-$(ENGINE)' CC='$(FUZZ_CC)' DEBUG=1 SAN='$(FUZZ_SAN)' \
+	    CFLAGS='-O2 -g $(FUZZ_COVER)' fuzzers
+	@tests/fuzz/run.sh 'build-$(ENGINE)' '$(TIME)'
 
 # Lines and branches that the tests execute, or those of TESTS and FOLDERS with
 # PART=1.  GNU ld's scripts have no place for the sections of the counters.

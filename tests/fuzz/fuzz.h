@@ -9,6 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* AFL++ forks here, so that each process has descriptors of its own. */
+void __afl_manual_init(void) __attribute__((weak));
+
+__attribute__((constructor)) static void
+start_server(void)
+{
+	if (__afl_manual_init != NULL)
+		__afl_manual_init();
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -4,7 +4,7 @@
 #	tests/models/herd.sh FOLDER
 #
 # A Debian without herdtools7 gets it from sid, in FOLDER, with its libraries.
-set -eu
+set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck disable=SC2034 # for roots.sh
 folder=$1

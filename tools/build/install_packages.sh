@@ -39,7 +39,7 @@ bench="$demo g++ libboost-dev sqlite3 libjemalloc2 libmimalloc2.0
 	libtcmalloc-minimal4 libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
 models="$build python3 spin"
-fuzz="$build clang libclang-rt-dev python3"
+fuzz="$build afl++ clang libclang-rt-dev python3"
 soak="$build gdb python3"
 coverage="$test clang llvm libclang-rt-dev"
 vm="$build pkg-config gcc-aarch64-linux-gnu cpio"

@@ -93,7 +93,7 @@ bytes_text(double bytes, bool estimated)
 	char *text;
 
 	if (!estimated || bytes < 0.5)
-		return size_text((uint64_t)(bytes + 0.5));
+		return size_text(rounded(bytes));
 	text = figure_buffer();
 	text[0] = '~';
 	rounded_text(text + 1, bytes);
@@ -116,11 +116,10 @@ growth_text(double growth, bool estimated)
 const char *
 count_text(double n, bool estimated)
 {
-	char *text;
+	char *text = figure_buffer();
 
 	if (estimated && n < 0.5)
 		return n > 0 ? "<1" : "0";
-	text = figure_buffer();
 	snprintf(text, FIGURE_BYTES, "%s%.0f", estimated ? "~" : "",
 	    estimated ? two_digits(floor(n + 0.5)) : n);
 	return text;
@@ -289,7 +288,7 @@ json_number(const char *key, uint64_t number)
 void
 json_rounded(const char *key, double number)
 {
-	json_number(key, (uint64_t)(number + 0.5));
+	json_number(key, rounded(number));
 }
 
 void

@@ -55,6 +55,13 @@ char *print_name(const char *name, size_t width);
  */
 void print_call_site(size_t used, const char *name, const char *callers);
 
+/* Rounds a sum, at least 0; those of a damaged core may be too large. */
+static inline uint64_t
+rounded(double n)
+{
+	return n < 0x1p64 ? (uint64_t)(n + 0.5) : UINT64_MAX;
+}
+
 /*
  * Streaming JSON on standard output, with --json only; key is NULL inside an
  * array.

@@ -136,8 +136,8 @@ print_sites(const struct process *p, const struct metric_family *family,
 		const struct top_site *s = p->sites.site[i];
 		struct metric_site *site = site_place(sites, &n, s->name);
 
-		site->bytes += (uint64_t)s->bytes;
-		site->blocks += (uint64_t)s->blocks;
+		site->bytes += rounded(s->bytes);
+		site->blocks += rounded(s->blocks);
 	}
 	for (size_t i = 0; i < n; i++)
 		print_sample(family,

@@ -259,6 +259,11 @@ def huge_sizes(name):
                 os.pwrite(file.fileno(), struct.pack("<Q", size), at)
                 for command in [["users"], ["leaks"], ["log"]]:
                     look(name, command, f"{name}: a size is {size:x}")
+                told = json.loads(subprocess.run(
+                    [umem, "users", "--json", name],
+                    capture_output=True).stdout)
+                if max(site["bytes"] for site in told["users"]) < size:
+                    sys.exit(f"{name}: users lacks a block of {size:x} bytes")
             os.pwrite(file.fileno(), core[at:at + 8], at)
     return len(kept)
 
