@@ -257,6 +257,8 @@ ATOMIC(64, uint64_t)
 EMPTY(func_entry, void *)
 EMPTY(func_exit, void *)
 EMPTY(init, void *)
+EMPTY(acquire, void *)
+EMPTY(release, void *)
 EMPTY(atomic_thread_fence, int)
 EMPTY(atomic_signal_fence, int)
 
