@@ -110,8 +110,9 @@ class_bytes_cached(unsigned number, unsigned cpu)
 static void
 flush_large_classes(void)
 {
-	unsigned first = class_number(size_class_of(LARGE_CLASS_MIN));
-	unsigned last = class_number(size_classes.n), cpu = cpu_now();
+	unsigned lowest = size_class_of(LARGE_CLASS_MIN), cpu = cpu_now();
+	unsigned first = class_number(lowest);
+	unsigned last = first + size_classes.n - lowest;
 	size_t bytes = 0;
 	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART) +
 		      size_min(load_relaxed(&nflushes) / CIRCULATES * MIB,
