@@ -4,9 +4,11 @@
  * The first byte of the input selects the variable, the rest is its text.  Each
  * item gives at most one message, which is one plain line.  Each option has a
  * value that it may have afterwards, and its text gives the same value again.
+ * Options that name files make them in a folder of the fuzzer's own.
  *
  * test link: library
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,7 +19,8 @@
 #include "vmem/panic.h"
 
 /* The messages of the library are in this file. */
-static char log_path[64];
+static const char log_path[] = "messages";
+static char folder[64];
 static int log_file;
 static char said[1 << 16];
 
@@ -30,9 +33,14 @@ _umem_options_init(void)
 }
 
 static void
-remove_log(void)
+remove_folder(void)
 {
-	unlink(log_path);
+	DIR *files = opendir(".");
+	struct dirent *entry;
+
+	while (files != NULL && (entry = readdir(files)) != NULL)
+		unlink(entry->d_name);
+	rmdir(folder);
 }
 
 int
@@ -40,10 +48,11 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	snprintf(log_path, sizeof(log_path), "/dev/shm/umem-fuzz-XXXXXX");
-	log_file = mkstemp(log_path);
+	snprintf(folder, sizeof(folder), "/dev/shm/umem-fuzz-XXXXXX");
+	fuzz_check(mkdtemp(folder) != NULL && chdir(folder) == 0);
+	log_file = open(log_path, O_RDWR | O_CREAT, 0600);
 	fuzz_check(log_file >= 0);
-	atexit(remove_log);
+	atexit(remove_folder);
 	umem_startup(NULL, 0, 0, NULL, NULL);
 	return 0;
 }
@@ -115,8 +124,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		return 0;
 	memcpy(text, data + 1, n - 1);
 	text[n - 1] = '\0';
-	for (const char *c = text; *c != '\0'; c++)
+	for (char *c = text; *c != '\0'; c++) {
 		items += *c == ',' || *c == ';';
+		if (*c == '/')
+			*c = '.';
+	}
 	reset();
 	if (kind == 0)
 		options_parse(text);
