@@ -1,8 +1,10 @@
 /* test_debug.c - the contents of chunks and records in a debugged cache */
 #include <check.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "tests/unit/live.h"
 #include "tests/unit/child.h"
@@ -264,6 +266,54 @@ START_TEST(records_tell_who_and_when)
 			      (uintptr_t)records_tell_who_and_when_fn,
 	    4096);
 	debug.nframes = AUDIT_FRAMES_DEFAULT;
+}
+END_TEST
+
+static void
+free_what_was_never_allocated(void)
+{
+	struct umem_cache *cache = make("audit", "never", 100, 0, 0);
+	char *p = umem_cache_alloc(cache, UMEM_DEFAULT);
+
+	/* The next chunk of the slab. */
+	p += cache->slabs.layout.chunk;
+	ck_assert_ptr_null(record_of(cache, p)->head.addr);
+	umem_cache_free(cache, p);
+}
+
+START_TEST(a_chunk_that_was_never_allocated_has_no_size)
+{
+	child_writes(free_what_was_never_allocated);
+	ck_assert_ptr_nonnull(strstr(child_text, "cache: never"));
+	ck_assert_ptr_null(strstr(child_text, "is at offset"));
+}
+END_TEST
+
+/* A child that libc does not know, as that of _Fork(): no handler runs. */
+static void
+free_twice_in_a_child(void)
+{
+	struct umem_cache *cache = make("audit", "twice", 100, 0, 0);
+	void *p = umem_cache_alloc(cache, UMEM_DEFAULT);
+
+	umem_cache_free(cache, p);
+	if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0)
+		umem_cache_free(cache, p);
+	else
+		wait(NULL);
+}
+
+START_TEST(a_report_in_a_child_names_its_thread)
+{
+	const char *where;
+	unsigned process, thread;
+
+	child_writes(free_twice_in_a_child);
+	where = strstr(child_text, ", process ");
+	ck_assert_ptr_nonnull(where);
+	ck_assert_int_eq(
+	    sscanf(where, ", process %u, thread %u", &process, &thread), 2);
+	ck_assert_uint_eq(process, thread);
 }
 END_TEST
 
@@ -561,6 +611,8 @@ debug_suite(void)
 	    tc, objects_are_constructed_whatever_is_filled, 0, 4);
 	tcase_add_test(
 	    tc, a_changed_tag_of_a_free_buffer_is_found_when_it_is_used_again);
+	tcase_add_test(tc, a_chunk_that_was_never_allocated_has_no_size);
+	tcase_add_test(tc, a_report_in_a_child_names_its_thread);
 	tcase_add_test(tc, a_corrupt_buffer_is_never_used_again);
 	tcase_add_loop_test(
 	    tc, an_overrun_into_the_next_buffer_has_its_culprit, 0, 2);

@@ -10,6 +10,7 @@
 #include "tests/unit/machine.h"
 #include "umem/debug/freed.h"
 #include "umem/options.h"
+#include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -57,6 +58,22 @@ START_TEST(of_two_records_of_an_address_the_newer_counts)
 		freed_put(&ring, &record[i]);
 		ck_assert_ptr_eq(freed_find(&ring, &ring), &record[i]);
 	}
+}
+END_TEST
+
+/* A block that ends on the last page of a unit. */
+START_TEST(the_guard_page_is_near_in_the_next_unit_too)
+{
+	struct bufctl *place[1] = {0}, record = {.size = HEAP_UNIT - 100};
+	struct freed_ring ring = {LOCK_INITIALIZER(LOCK_FREED), place, 1, 0};
+	char *block = (char *)(16 * HEAP_UNIT);
+
+	record.addr = block;
+	freed_put(&ring, &record);
+	ck_assert_ptr_null(freed_near(&ring, block - 1));
+	ck_assert_ptr_eq(freed_near(&ring, block), &record);
+	ck_assert_ptr_eq(freed_near(&ring, block + HEAP_UNIT), &record);
+	ck_assert_ptr_null(freed_near(&ring, block + 2 * HEAP_UNIT));
 }
 END_TEST
 
@@ -244,6 +261,7 @@ freed_suite(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_ring_keeps_the_newest_records);
 	tcase_add_test(tc, of_two_records_of_an_address_the_newer_counts);
+	tcase_add_test(tc, the_guard_page_is_near_in_the_next_unit_too);
 	tcase_add_test(tc, the_record_of_a_free_outlives_the_memory);
 	tcase_add_test(tc, a_cache_that_was_destroyed_is_named_no_more);
 	tcase_add_test(tc, a_cache_at_the_address_of_one_that_ended_is_named);

@@ -77,6 +77,30 @@ for words in options help version ''; do
 	fi
 done
 "$umem" top -n 1 >/dev/full 2>err && { echo "top: a lost screen"; exit 1; }
+timeout 60 "$umem" top -i 0.1 "$pid" >/dev/full 2>err
+[ $? -eq 2 ] || { echo "top: all screens are lost"; exit 1; }
+# The child that writes the list of options: its end is not lost if SIGCHLD is
+# ignored, and not taken for success if a signal ends it.
+python3 - "$umem" >said <<'END' || exit 1
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], [sys.argv[1], "options"])
+END
+grep -q '^ *hard_limit' said || { cat said; exit 1; }
+cat >ended.c <<'END'
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+static __attribute__((constructor)) void
+end(void)
+{
+	if (strstr(getenv("UMEM_OPTIONS"), "help") != NULL)
+		raise(SIGTERM);
+}
+END
+"$CC" -shared -fPIC -o ended.so ended.c || exit 1
+LD_PRELOAD=$PWD/ended.so "$umem" options
+[ $? -eq 125 ] || { echo "options: the child was killed"; exit 1; }
 # No file of the command gets the number of a descriptor that is closed.
 "$umem" stat "$pid" <&- >said 2>&- || { echo "stat: no input"; exit 1; }
 grep -q '^umem_alloc_112 ' said || { cat said; exit 1; }
@@ -126,12 +150,19 @@ export UMEM_OPTIONS=hardened
 start ./some
 expect 0 "^Next: umem verify $pid " status "$pid"
 expect 2 '^umem: users: checked blocks are not sampled$' users "$pid"
-expect 0 . leaks "$pid"
-if grep -q 'sample=' said; then
+proposes_no_sampling() {
+	grep -q 'sample=' said || return 0
 	echo "leaks proposes to sample in a hardened process:"
 	cat said
 	exit 1
-fi
+}
+expect 0 . leaks "$pid"
+proposes_no_sampling
+finish 0
+build linked
+start "$TMP/linked"
+expect 1 'unknown' leaks "$pid"
+proposes_no_sampling
 finish 0
 
 # A record of a log is of the transaction that it says.

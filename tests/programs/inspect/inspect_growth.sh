@@ -87,6 +87,29 @@ ln leaks.new other.new
 echo older >leaks.new
 expect 1 ' leaked in ' leaks --save=leaks.new "$pid"
 cmp leaks.new other.new || exit 1
+# So has a file of another user its owner, which root may change.
+rm other.new
+if chown 12345 leaks.new 2>/dev/null; then
+	expect 1 ' leaked in ' leaks --save=leaks.new "$pid"
+	[ "$(stat -c %u leaks.new)" = 12345 ] || { ls -l; exit 1; }
+	chown "$(id -u)" leaks.new
+fi
+# A file on which another one is mounted gets the text itself.
+cat >busy.c <<'END2'
+#include <errno.h>
+int
+rename(const char *from, const char *to)
+{
+	errno = EBUSY;
+	return -1;
+}
+END2
+"$CC" -shared -fPIC -w -o busy.so busy.c || exit 1
+echo older >leaks.new
+LD_PRELOAD=$PWD/busy.so expect 1 ' leaked in ' leaks --save=leaks.new "$pid"
+if grep -qx older leaks.new || [ -n "$(find . -name 'leaks.new.*')" ]; then
+	exit 1
+fi
 expect 1 '^645K leaked, \+1\.2K since the look [0-9ms]+ before$' \
     diff leaks.old "$pid"
 for looks in "leaks.old $pid" "leaks.old leaks.new" "core.old.$pid $pid"; do

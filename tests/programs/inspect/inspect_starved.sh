@@ -1,7 +1,7 @@
 #!/bin/bash
 # A thread that gets no processor does not stop for seconds.  The command waits
-# for it, because it may change memory at any moment.  If it stops at last between
-# two looks of the command at it, it has stopped.
+# for it, because it may change memory at any moment.  If it stops between two
+# looks of the command at it, it has stopped.
 # test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/parts/library.sh
@@ -37,8 +37,8 @@ END2
 start ./main
 worker=$(grep -lx worker "/proc/$pid/task"/*/comm | cut -d / -f 5)
 
-# The command's request to stop comes after three seconds, and behind its call of
-# waitpid().
+# The command's request to stop comes after three seconds, and behind its call
+# of waitpid().
 cat >late.c <<'END2'
 #include <linux/ptrace.h>
 #include <stdio.h>
