@@ -68,7 +68,7 @@
 # locked mode only.
 #
 # TESTS is a list of words of "unit programs scripts", of which each names what
-# is run; all by default.
+# is run; all by default.  MODES are those of programs that name none.
 #
 # Every PROGRESS_S seconds a line on standard error says how many have ended.
 #
@@ -492,7 +492,7 @@ add_program() {
 	if [[ -n $EMULATED && " ${modes-} " != *" default "* ]]; then
 		modes=locked
 	fi
-	for mode in ${modes:-rseq locked}; do
+	for mode in ${modes:-${MODES:-rseq locked}}; do
 		[[ $MODE_WORDS = *" $mode "* ]] || fail "$1: no mode $mode"
 		# A blank at the end of a line would join it to the next one.
 		add_job "$(header alone "$1")" program "$1" "$mode" ${2:+"$2"}

@@ -8,9 +8,9 @@
 #
 #	lint		make lint, counted as one test
 #	release		all tests, as `make test`
-#	undefined	the unit tests and programs with SAN=undefined and
-#			DEBUG=1: the assertions are on; and the real programs of
-#			the machine, on this library
+#	undefined	the unit tests, and the programs in mode rseq, with
+#			SAN=undefined and DEBUG=1: the assertions are on; and
+#			the real programs of the machine, on this library
 #	debug		the scripts with DEBUG=1, since the row "undefined" has
 #			the other tests; without those of real programs, and
 #			without cxx and install, which test no code that has
@@ -37,9 +37,9 @@
 #			libumem_malloc.a in each of them; see links.sh
 #	fuzz		the fuzzers of tests/fuzz, each for a minute
 #	musl		the unit tests, and the programs in FOLDERS, limits,
-#			process and start, of a build by musl-gcc and the
-#			functions of APKBUILD; without Debian's sources (see
-#			musl_libraries.sh), only programs without liburcu
+#			process and start in mode rseq, of a build by musl-gcc
+#			and the functions of APKBUILD; without Debian's sources
+#			(see musl_libraries.sh), only programs without liburcu
 #	zig		the same by zig cc, which has Alpine's musl, and some
 #			tests of aarch64; see zig.sh
 #	warnings	a build without tests by gcc 14 and clang 19, which may
@@ -69,7 +69,7 @@ run_row() {
 	analysis) DEEP=1 make lint && echo '1 passed, 0 failed' ;;
 	lint) make lint && echo '1 passed, 0 failed' ;;
 	release) make CFLAGS='-O2 -g -Werror' test ;;
-	undefined) make SAN=undefined DEBUG=1 test ;;
+	undefined) MODES=rseq make SAN=undefined DEBUG=1 test ;;
 	debug) make DEBUG=1 TESTS=scripts FOLDERS="$(find tests/programs \
 	    -mindepth 1 -maxdepth 1 -type d ! -name cxx ! -name install \
 	    ! -name real -printf '%f ')" test ;;
@@ -82,7 +82,7 @@ run_row() {
 	musl)
 		tools/build/musl_libraries.sh build-musl/outside
 		CHOST=musl FOLDERS="$FOLDERS limits process start" \
-		    TESTS='unit programs' \
+		    MODES=rseq TESTS='unit programs' \
 		    sh -ec '. tools/packaging/APKBUILD; build; check'
 		;;
 	zig) FOLDERS="$FOLDERS start" tools/build/zig.sh build-zig ;;
