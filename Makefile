@@ -403,7 +403,8 @@ $B/fuzz/library.o: $(INNER_O) $O/umem/malloc/malloc.o $(RCU_O) \
 		tests/fuzz/library.syms
 	@mkdir -p $(@D)
 	$(call short,LD,$@) $(LD) -r -o $@ $(filter %.o,$^) && \
-	    $(OBJCOPY) --redefine-syms=tests/fuzz/library.syms $@
+	    $(OBJCOPY) --redefine-syms=tests/fuzz/library.syms \
+	    --weaken-symbol=os_open_append $@
 # Cores of a program that runs on the library of the build without sanitizers.
 $B/fuzz/small: tests/fuzz/parts/small.c
 	@mkdir -p $(@D)

@@ -13,7 +13,7 @@
 # fuzzer is in FOLDER/fuzz/NAME.log.  The status is 1 if anything was found.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-top=$(realpath "$1")/fuzz seconds=$2
+top=$1/fuzz seconds=$2
 shift 2
 # An input that takes more seconds or MiB is a finding.
 limit=$((25 * ${TEST_TIME_FACTOR:-1})) most=2500
@@ -37,7 +37,7 @@ run_libfuzzer() {
 	nice "$top/$2" -detect_leaks=0 -print_funcs=0 -print_final_stats=1 \
 	    -max_len=1000 -report_slow_units=60 -verbosity=1 \
 	    "-timeout=$limit" -rss_limit_mb=3000 "-malloc_limit_mb=$most" \
-	    "-artifact_prefix=$top/$1.found/" "${runs[@]}" "$PWD/tests/fuzz/corpus/$2"
+	    "-artifact_prefix=$top/$1.found/" "${runs[@]}" "tests/fuzz/corpus/$2"
 }
 
 # run_afl NAME BASE - the variables have it run on any machine, and quietly

@@ -77,7 +77,8 @@ run_row() {
 	clang) FOLDERS="$FOLDERS limits process" TESTS='unit programs' \
 	    make PART=1 coverage ;;
 	lto) make B=build-lto CFLAGS='-O2 -g -flto=auto' all unit-test ;;
-	fuzz) make TIME=60 fuzz && echo '1 passed, 0 failed' ;;
+	# Without AFL++, which the package set has.
+	fuzz) make NEEDS= TIME=60 fuzz && echo '1 passed, 0 failed' ;;
 	links) tools/build/links.sh build/links ;;
 	musl)
 		tools/build/musl_libraries.sh build-musl/outside

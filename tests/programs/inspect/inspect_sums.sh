@@ -42,6 +42,19 @@ for target in "$pid" "core.$pid"; do
 	"$umem" users --peak --json "$target" >json || exit 1
 	check json 'rise=40000*1000:0'
 done
+# A sum of a damaged core may be below 0.
+"$umem" users --allocated --json "core.$pid" >json || exit 1
+python3 - "core.$pid" <<'END' || exit 1
+import json, struct, sys
+sums = [site["bytes"] for site in json.load(open("json"))["users"]]
+core = open(sys.argv[1], "rb").read()
+for n in sums:
+    core = core.replace(struct.pack("<q", n), struct.pack("<q", -n))
+open("damaged", "wb").write(core)
+END
+"$umem" users --allocated --json damaged >json || exit 1
+grep -q '"bytes": 0,' json && ! grep -E '[0-9]{12}' json || exit 1
+
 "$umem" users --peak --json "$pid" >json
 [ "$(sed -n 's/^ *"peak_age_ns": \([0-9]*\),$/\1/p' json)" -gt 1000000000 ] || exit 1
 expect 0 '^~[0-9.]+M allocated since sampling began in ~[0-9]+ blocks$' \
@@ -50,7 +63,7 @@ expect 0 '^ +BYTES SHARE +BLOCKS +IN USE  CALL SITE$' users --allocated "$pid"
 expect 0 '^~[0-9.]+M allocated that lived less than a second in ~' \
     users --temporary "$pid"
 expect 0 '^ +BYTES SHARE +BLOCKS +<1 MS  CALL SITE$' users --temporary "$pid"
-expect 0 '^~[0-9.]+M allocated at the peak [1-9][0-9]*s ago in ~' \
+expect 0 '^~[0-9.]+M allocated at the peak [1-9][0-9m]*s ago in ~' \
     users --peak "$pid"
 expect 0 '^ +BYTES SHARE +BLOCKS  CALL SITE$' users --peak "$pid"
 expect 0 '^ {4}brief`rise\+0x' users --peak -d "$pid"
@@ -62,7 +75,7 @@ expect 0 'no blocks|allocated blocks from nobody found' users --peak -c nobody "
 "$umem" users --html --peak "$pid" >>page || exit 1
 "$umem" users --html "$pid" >>page || exit 1
 for words in 'allocated that lived less than a second' \
-    'allocated at the peak [0-9]+s ago' allocated; do
+    'allocated at the peak [0-9m]+s ago' allocated; do
 	grep -Eq "^<p>~[0-9.]+ [KM]iB $words, estimated from samples; " page || {
 		grep 'estimated from' page
 		exit 1

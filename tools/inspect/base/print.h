@@ -55,11 +55,11 @@ char *print_name(const char *name, size_t width);
  */
 void print_call_site(size_t used, const char *name, const char *callers);
 
-/* Rounds a sum, at least 0; those of a damaged core may be too large. */
+/* Rounds a sum; those of a damaged core may be below 0, or too large. */
 static inline uint64_t
 rounded(double n)
 {
-	return n < 0x1p64 ? (uint64_t)(n + 0.5) : UINT64_MAX;
+	return n >= 0x1p64 ? UINT64_MAX : n > 0 ? (uint64_t)(n + 0.5) : 0;
 }
 
 /*
