@@ -38,8 +38,8 @@
  * Size of the depot
  *	Magazines beyond the limit of the depot are flushed to the slabs.  If
  *	the slabs are asked for rounds soon afterwards, the limit was too low
- *	and is doubled: from IDLE_MIN up to magazine_depot_most bytes.  An
- *	update that finds a surplus in the depot halves it.
+ *	and is doubled: from IDLE_MIN up to magazine_depot_most bytes for
+ *	every 16 CPUs.  An update that finds a surplus in the depot halves it.
  *
  *	Each update flushes the surplus of the depot, which no CPU has used
  *	since the last update, to the slabs.  Growth of the heap does so
@@ -66,8 +66,12 @@ size_t magazine_bytes_most = 64 * KIB;
  * together, 4 MiB by default.  One cache may take a quarter of it.
  */
 #define CPU_BUDGET_BYTES (64 * magazine_bytes_most)
-/* The largest limit of a depot, in bytes; the initial one is IDLE_MIN. */
+/*
+ * The largest limit of a depot, in bytes, for every 16 CPUs, because what they
+ * pass to each other grows with their number; the initial one is IDLE_MIN.
+ */
 size_t magazine_depot_most = 16 * MIB;
+#define DEPOT_MOST  (magazine_depot_most * (1 + (cpu_layer.nrun - 1) / 16))
 #define DEPOT_LEAST ((uint32_t)size_min(magazine_depot_most, IDLE_MIN))
 
 static const uint16_t capacities[] = {
@@ -233,9 +237,8 @@ sizes_return_budget(struct magazine_layer *layer)
 static void
 depot_set_room(struct magazine_layer *layer, size_t bytes)
 {
-	if (bytes < DEPOT_LEAST || bytes > magazine_depot_most)
+	if (bytes < DEPOT_LEAST || bytes > size_min(DEPOT_MOST, UINT32_MAX))
 		return;
-	umem_assert(bytes <= UINT32_MAX);
 	store_relaxed(&layer->depot_bytes, (uint32_t)bytes);
 	depot_resize(layer);
 }

@@ -18,9 +18,10 @@ one customer at a time (exact mean value analysis).
 	a visit		how long the lock is held, plus a pass for each line
 			that passes meanwhile, the lock's own included
 
-The CPU waits for the lines of the library and for rounds: it needs their
-contents at once.  It does not wait for a block that it writes to.  Each cost is
-measured alone, and none is fitted.  The model leaves out the kernel, the size
+The CPU waits for the lines of the library: it needs their contents at once.  It
+does not wait for a block that it writes to, nor for rounds, whose lines it
+fetches ahead, because they follow each other.  Each cost is measured alone, and
+none is fitted.  The model leaves out the kernel, the size
 of caches, the buses, the upkeep thread, the sleep of threads that wait for a
 lock, and the locks of the program.
 
@@ -50,7 +51,7 @@ PATTERNS = {"private": (62.9, 1075), "burst": (91.1, 1364),
             "xmalloc": (None, 346)}
 # ns to read a line that the other CPU has written.  The two CPUs of a virtual
 # machine move between the cores of the host: near ones share a cache.
-DISTANCES = {"near": (15, 60), "far": (90, 200)}
+DISTANCES = {"near": (15, 85), "far": (90, 200)}
 RESULTS = "build/simulate.json"
 SECONDS = 300
 
@@ -106,9 +107,9 @@ class Point:
 
     def demands(self, costs, factor=1):
         """ns of an operation: without locks, and at each lock."""
-        waited = self.counts["library"] + self.counts["rounds"]
-        return (self.work * factor + waited * costs["pass"]
-                + self.counts["program"] * costs["many"],
+        ahead = self.counts["program"] + self.counts["rounds"]
+        return (self.work * factor + self.counts["library"] * costs["pass"]
+                + ahead * costs["many"],
                 [visits * (held * factor + lines * costs["pass"])
                  for _, visits, held, lines in self.locks])
 

@@ -734,6 +734,26 @@ START_TEST(the_estimate_counts_every_round_of_a_large_magazine)
 }
 END_TEST
 
+static const struct {
+	unsigned ncpus;
+	size_t most, grown;
+} depots[] = {{16, 16 * MIB, 16 * MIB}, {17, 16 * MIB, 32 * MIB},
+    {64, 16 * MIB, 64 * MIB}, {256, 1024 * MIB, 2048 * MIB}, {64, 0, 0}};
+
+START_TEST(a_depot_may_grow_with_the_number_of_cpus)
+{
+	magazine_depot_most = depots[_i].most;
+	if (!start(0, 4096, 0))
+		return;
+	cpu_layer.nrun = depots[_i].ncpus;
+	for (int i = 0; i < 20; i++) {
+		layer.overflowed = 1;
+		magazine_refilled(&layer);
+	}
+	ck_assert_uint_eq(layer.depot_bytes, depots[_i].grown);
+}
+END_TEST
+
 START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 {
 	struct magazine *chain;
@@ -1159,6 +1179,8 @@ magazine_suite(void)
 	    tcase, an_update_takes_what_was_idle_and_leaves_what_was_not, 0, 3);
 	tcase_add_loop_test(
 	    tcase, the_estimate_counts_every_round_of_a_large_magazine, 0, 3);
+	tcase_add_loop_test(tcase, a_depot_may_grow_with_the_number_of_cpus, 0,
+	    array_size(depots));
 	tcase_add_loop_test(
 	    tcase, a_cache_with_traffic_takes_budget_and_returns_it, 0, 3);
 	tcase_add_test(
