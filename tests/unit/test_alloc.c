@@ -824,6 +824,19 @@ resize_freed_to_slab(void)
 	alloc_resize(p, opaque(2000000));
 }
 
+/* The slab of the block is free, but has not been released. */
+static void
+resize_freed_to_kept_slab(void)
+{
+	void *p = alloc_get(opaque(300000));
+	struct umem_cache *cache = class_cache[size_class_of(300000)];
+
+	alloc_free(p);
+	cache_drain(cache, /* unused */ false);
+	ck_assert_uint_ne(slab_total(&cache->slabs), 0);
+	alloc_resize(p, opaque(2000000));
+}
+
 START_TEST(a_freed_block_does_not_become_a_large_block)
 {
 	if (alloc_fast.units == 0)
@@ -833,6 +846,9 @@ START_TEST(a_freed_block_does_not_become_a_large_block)
 	    strstr(child_writes(resize_freed), "freed twice"));
 	ck_assert(child_aborted());
 	child_writes(resize_freed_to_slab);
+	ck_assert(child_aborted());
+	ck_assert_ptr_nonnull(
+	    strstr(child_writes(resize_freed_to_kept_slab), "freed twice"));
 	ck_assert(child_aborted());
 }
 END_TEST

@@ -1467,7 +1467,7 @@ START_TEST(threads_wait_as_long_as_objects_are_released)
 
 	ck_assert_ptr_nonnull(cache);
 	defer_budget = 64 * KIB;
-	release_us = _i == 0 ? 30000 : 1000;
+	release_us = 30000;
 	signal(SIGUSR1, ignore_signal);
 	umem_defer_attach(cache, &one, grace_of);
 	for (unsigned i = 0; i < array_size(thread); i++)

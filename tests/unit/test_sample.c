@@ -439,6 +439,77 @@ START_TEST(a_resized_sample_has_room_for_its_size)
 }
 END_TEST
 
+static void *wanted;
+static struct sample *wanted_record;
+
+static void
+find_wanted(struct sample *s, void *unused)
+{
+	(void)unused;
+	if (s->block == wanted)
+		wanted_record = s;
+}
+
+static struct sample *
+record_of(void *p)
+{
+	wanted = p;
+	wanted_record = NULL;
+	sample_each(find_wanted, NULL);
+	ck_assert_ptr_nonnull(wanted_record);
+	return wanted_record;
+}
+
+/* Returns an unguarded sample, at the start of its span or not. */
+static char *
+sample_of(size_t size, bool at_start)
+{
+	char *p;
+	struct sample *s;
+
+	do {
+		p = umem_alloc(size, UMEM_NOFAIL);
+		s = record_of(p);
+	} while (s->is_guarded || (s->span == s->block) != at_start);
+	return p;
+}
+
+START_TEST(a_sample_stays_where_it_has_room)
+{
+	size_t old = 10 * MIB - 1000;
+	char *p;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	p = sample_of(old, true);
+	ck_assert_ptr_eq(umem_realloc(p, old, 10 * MIB - 10, 0), p);
+	umem_free(p, 10 * MIB - 10);
+	/* A shrink without memory has left the span as it was. */
+	p = sample_of(10 * MIB, true);
+	record_of(p)->size = old - MIB;
+	ck_assert_uint_eq(
+	    alloc_usable(p, "test"), align_up(old - MIB, HEAP_UNIT));
+	record_of(p)->size = 10 * MIB;
+	umem_free(p, 10 * MIB);
+}
+END_TEST
+
+/* As a sample has for which there was no unit, but a large block. */
+START_TEST(a_small_sample_in_a_large_block_is_copied)
+{
+	struct sample *s;
+	char *p, *unit;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	p = sample_of(100, false);
+	s = record_of(p);
+	unit = s->own_unit;
+	s->own_unit = NULL;
+	ck_assert(!sample_resizes(index_of(s->span), MIB));
+	s->own_unit = unit;
+	umem_free(p, 100);
+}
+END_TEST
+
 /* The thread that halves the samples does not exist in the child. */
 START_TEST(a_child_of_fork_halves_its_samples)
 {
@@ -1497,6 +1568,8 @@ sample_suite(void)
 	tcase_add_test(tc, a_large_block_grows_and_stays_a_sample);
 	tcase_add_loop_test(tc, samples_do_not_move_a_block_that_grows, 0, 4);
 	tcase_add_test(tc, a_resized_sample_has_room_for_its_size);
+	tcase_add_test(tc, a_sample_stays_where_it_has_room);
+	tcase_add_test(tc, a_small_sample_in_a_large_block_is_copied);
 	tcase_add_test(tc, a_child_of_fork_halves_its_samples);
 	tcase_add_test(tc, a_resized_sample_counts_its_pages);
 	tcase_add_test(tc, a_block_that_grows_may_become_a_sample);

@@ -79,6 +79,29 @@ done
 "$umem" top -n 1 >/dev/full 2>err && { echo "top: a lost screen"; exit 1; }
 timeout 60 "$umem" top -i 0.1 "$pid" >/dev/full 2>err
 [ $? -eq 2 ] || { echo "top: all screens are lost"; exit 1; }
+# A write that has failed, and none after it, for which there is a reason.
+cat >lost.c <<'END'
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+static __attribute__((constructor)) void
+lose(void)
+{
+	int kept = dup(1);
+
+	dup2(open("/dev/full", O_WRONLY), 1);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	putchar('.');
+	dup2(kept, 1);
+	close(kept);
+}
+END
+"$CC" -shared -fPIC -o lost.so lost.c || exit 1
+LD_PRELOAD=$PWD/lost.so "$umem" status "$pid" >said 2>err
+if [ $? -ne 2 ] || ! grep -qx 'umem: standard output: a write failed' err; then
+	cat err
+	exit 1
+fi
 # The child that writes the list of options: its end is not lost if SIGCHLD is
 # ignored, and not taken for success if a signal ends it.
 python3 - "$umem" >said <<'END' || exit 1
@@ -104,7 +127,8 @@ LD_PRELOAD=$PWD/ended.so "$umem" options
 # No file of the command gets the number of a descriptor that is closed.
 "$umem" stat "$pid" <&- >said 2>&- || { echo "stat: no input"; exit 1; }
 grep -q '^umem_alloc_112 ' said || { cat said; exit 1; }
-for words in "status $pid" "leaks $pid" "walk $pid allocated" options; do
+for words in "status $pid" "leaks $pid" "walk $pid allocated" "ctl $pid" \
+    options; do
 	# shellcheck disable=SC2086 # several words
 	"$umem" $words >&- 2>err
 	status=$?

@@ -113,6 +113,23 @@ try_nallocx(void)
 	check(errno == 0);
 }
 
+/* A request may get a free chunk of a larger class, of which all is cleared. */
+static void
+try_larger_chunks(void)
+{
+	for (size_t size = 33000; size < 300000; size += 7000)
+		for (size_t more = size / 16; more < size / 2; more += more) {
+			char *p = malloc(size + more);
+
+			check(p != NULL);
+			memset(p, 7, malloc_usable_size(p));
+			free(p);
+			p = mallocx(size, ZERO);
+			check(p != NULL && is_filled(p, 0, sallocx(p, 0), 0));
+			free(p);
+		}
+}
+
 static void
 try_size(size_t size, int lg_align)
 {
@@ -159,5 +176,6 @@ main(void)
 	check(mallocx(SIZE_MAX / 2 + 2, 0) == NULL);
 	check(mallocx(100, 63) == NULL);
 	try_nallocx();
+	try_larger_chunks();
 	return 0;
 }
