@@ -142,7 +142,7 @@ const struct option option_table[] = {
     OPTION("confined", FLAG, CONFINED,
 	"make only the system calls that libc's malloc makes"),
     OPTION("depot_bytes", SIZE, MAGAZINE_DEPOT_MAX,
-	"maximum bytes of free objects of one size in a depot per 16 CPUs",
+	"maximum bytes of one size in a depot, for every 16 CPUs",
 	.maximum = GIB, .is_live = true, .initial = 16 * MIB),
     OPTION("depot_shards", COUNT, MAGAZINE_DEPOT_SHARDS,
 	"number of shards of each depot", .minimum = 1,
