@@ -1010,8 +1010,11 @@ START_TEST(a_canceled_thread_that_joins_the_thread_goes_on)
 		return;
 	update_thread_wanted = THREAD_AUTO;
 	update_thread_begins();
+	/* The thread must not purge the memory for which it is to stay. */
+	wait_until(worker_begin());
 	heap_free(dirty_span(), 20 * MIB);
 	update_thread_ends();
+	worker_end();
 	wait_for(&ends);
 	hook_os_futex_wait = NULL;
 	ck_assert(!update_has_thread());
