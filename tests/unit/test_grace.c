@@ -18,6 +18,7 @@
 #include "umem/base/ready.h"
 #include "umem/base/size_class.h"
 #include "umem/cache/cache.h"
+#include "umem/upkeep/update.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -189,6 +190,8 @@ static void
 work_in_calls(void)
 {
 	defer_delay_ns = 120000000000;
+	/* Nor is there upkeep, which could free memory of the library. */
+	update_interval_ns = (uint64_t)1 << 60;
 }
 
 static const uint32_t *state_word; /* on which the domain's thread sleeps */
