@@ -540,8 +540,8 @@ START_TEST(traffic_makes_larger_magazines)
 	flow(40, 1000);
 	ck_assert_uint_gt(layer.rounds, before);
 	ck_assert_uint_le(layer.rounds, layer.rounds_most);
-	/* Each CPU's two largest magazines hold 2044 objects. */
-	flow(100, 4000);
+	/* Two magazines of the size before the largest hold 4092 objects. */
+	flow(100, NOBJECTS);
 	ck_assert_uint_eq(layer.rounds, MAGAZINE_ROUNDS_MAX);
 	ck_assert_uint_eq(
 	    sizes_budget_used, 2 * (layer.rounds - layer.rounds_base) * 64);

@@ -13,7 +13,7 @@
 
 enum {
 	BATCH = 20000,
-	BLOCKS = 4000
+	BLOCKS = 12000
 };
 
 static volatile int stop;
