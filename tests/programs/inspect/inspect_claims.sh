@@ -27,15 +27,20 @@ break_in() {
 # With one thread at work, the first lock that slab_take() lets go of is that
 # of the slabs: bits are cleared, and no chunk is anywhere else.  The upkeep
 # thread may call slab_give() for no chunk, which gdb cannot tell if the
-# compiler has removed the variable.
+# compiler has removed the variable; then it tries again.
 stop_in() {
-	break_in "$1" if 'n > 0'
-	! grep -q 'No symbol "n"' said.gdb || break_in "$1"
-	if ! grep -q "^#.* $1 (" said.gdb || [ ! -s core.claims ]; then
-		echo "gdb did not stop the process in $1:"
-		tail -30 said.gdb
-		exit 1
-	fi
+	local try
+
+	for ((try = 0; try < 5; try++)); do
+		break_in "$1" if 'n > 0'
+		! grep -q 'No symbol "n"' said.gdb || break_in "$1"
+		if grep -q "^#.* $1 (" said.gdb && [ -s core.claims ]; then
+			return
+		fi
+	done
+	echo "gdb did not stop the process in $1:"
+	tail -30 said.gdb
+	exit 1
 }
 
 # A magazine in hand may hide a leak.
