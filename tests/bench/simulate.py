@@ -223,6 +223,8 @@ def predict(results):
                 f"{many}: {other / many:.2f}",
                 ", ".join(f"{name} {number(limit)}" for name, limit in locks)])
         table(rows)
+    if not results["costs"]:
+        print("no prediction: other work disturbed all measurements of costs")
     print("\ncounts of an operation\n")
     keys = ["exchanges", "migrations", "refills", "program", "rounds",
             "library"]

@@ -185,13 +185,19 @@ START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 }
 END_TEST
 
+/* Upkeep could free memory of the library. */
+static void
+no_upkeep(void)
+{
+	update_interval_ns = (uint64_t)1 << 60;
+}
+
 /* The domain's thread does nothing within the first minute. */
 static void
 work_in_calls(void)
 {
 	defer_delay_ns = 120000000000;
-	/* Nor is there upkeep, which could free memory of the library. */
-	update_interval_ns = (uint64_t)1 << 60;
+	no_upkeep();
 }
 
 static const uint32_t *state_word; /* on which the domain's thread sleeps */
@@ -1721,6 +1727,7 @@ START_TEST(without_memory_for_a_layer_a_free_waits_for_readers)
 	void *block = umem_alloc(100, UMEM_NOFAIL);
 	umem_cache_t *of_block = class_cache[size_class_of(100)];
 
+	no_upkeep();
 	defer_new(cache_new("other", 64), &one);
 	ck_assert_uint_eq(cache->slabs.nused, 1);
 	use_up_meta();
@@ -1825,6 +1832,7 @@ START_TEST(without_memory_a_free_calls_no_destructor_of_a_sample)
 	    "sampled", 64, 0, construct, destruct, NULL, NULL, NULL, 0);
 	void *object;
 
+	no_upkeep();
 	defer_new(cache_new("other", 64), &one);
 	ck_assert_int_eq(umem_sample(1), 0);
 	object = umem_cache_alloc(cache, UMEM_NOFAIL);

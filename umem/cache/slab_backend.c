@@ -80,8 +80,8 @@ slabs_give(
 /*
  * Flushes since the last update show that the program circulates large blocks:
  * each CPU may cache 1 MiB more for every so many, at most four times the
- * budget of its magazines.  Blocks that no longer circulate leave at the next
- * update.
+ * budget of its magazines.  An update releases blocks that were idle since
+ * the last one.
  */
 #define CIRCULATES        32
 
