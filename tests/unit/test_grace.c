@@ -1850,6 +1850,33 @@ START_TEST(without_memory_a_free_calls_no_destructor_of_a_sample)
 }
 END_TEST
 
+/*
+ * A cache is destroyed while the kernel refuses to collect a sample that waits.
+ * The free of the sample is not a misuse by the program.
+ */
+START_TEST(a_sample_that_waits_may_outlive_its_cache)
+{
+	umem_cache_t *cache = cache_new("outlived", 64);
+	struct umem_stats stats;
+	void *object;
+
+	no_upkeep();
+	ck_assert_int_eq(umem_sample(1), 0);
+	object = umem_cache_alloc(cache, UMEM_NOFAIL);
+	ck_assert_int_eq(umem_sample(0), 0);
+	ck_assert_uint_eq(load_relaxed(&cache->nsamples), 1);
+	work_in_calls();
+	ck_assert_int_eq(umem_defer_object(cache, object, &one, grace_of), 0);
+	os_fail_nth(1, 1u << 30);
+	umem_cache_destroy(cache);
+	os_fail_nth(0, 0);
+	ck_assert(cache->destroyed);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_int_eq(umem_stats(&stats, sizeof(stats)), 0);
+	ck_assert_uint_eq(stats.sampled_bytes, 0);
+}
+END_TEST
+
 START_TEST(without_memory_for_a_layer_a_large_block_is_refused)
 {
 	void *block = umem_alloc(SIZE_CLASS_MAX + 1, UMEM_NOFAIL);
@@ -2012,6 +2039,7 @@ grace_suite(void)
 	    without_memory_a_free_calls_no_function_of_the_program, 0, 2);
 	tcase_add_test(
 	    tcase, without_memory_a_free_calls_no_destructor_of_a_sample);
+	tcase_add_test(tcase, a_sample_that_waits_may_outlive_its_cache);
 	tcase_add_test(
 	    tcase, without_memory_for_a_layer_a_large_block_is_refused);
 	tcase_add_test(tcase, a_deferred_free_with_a_wrong_size_is_reported);

@@ -72,6 +72,7 @@ bulk_put_sampled(
 {
 	size_t nfreed = 0;
 
+	cache_check_poison(cache, api);
 	for (size_t i = 0; i < n; i++)
 		if (!sample_object_free(cache, objects[i], api))
 			nfreed += cache_put_bulk(cache, objects + i, 1, api);

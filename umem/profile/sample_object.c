@@ -209,7 +209,6 @@ sample_object_free_slow(struct umem_cache *cache, void *object, const char *api)
 {
 	if (object == NULL || !sample_is_object_of(cache, object))
 		return false;
-	cache_check_poison(cache, api);
 	sample_free_object(page_map_sample_at(object), object, api);
 	change_samples(cache, -1);
 	cache_count_off(cache, 1);

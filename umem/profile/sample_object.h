@@ -30,7 +30,8 @@ sample_object_instead(struct umem_cache *cache, void *object)
 /*
  * Frees an object of the cache if it is a sample; otherwise returns false.  May
  * call the destructor.  Messages name api, the function that the program
- * called.
+ * called.  The cache may have been destroyed if the object waited for readers;
+ * for a free by the program, the caller checks that it was not.
  */
 bool sample_object_free_slow(
     struct umem_cache *cache, void *object, const char *api);
