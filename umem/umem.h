@@ -767,6 +767,9 @@ int umem_cache_limits(
  * they are samples or audited.  The slabs of these objects stay mapped
  * forever, and the library reports a later umem_cache_free() of such an object.
  * Requests that wait at the cache's limit then fail with ECANCELED.
+ * If the kernel refuses membarrier(2), objects in magazines and objects that
+ * wait for a grace period also keep their slabs, and no destructor is called
+ * for them: after this function the library calls none of the cache's.
  *
  * Source: umem_cache_destroy(3MALLOC).
  */

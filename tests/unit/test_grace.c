@@ -1852,12 +1852,12 @@ END_TEST
 
 /*
  * A cache is destroyed while the kernel refuses to collect a sample that waits.
- * The free of the sample is not a misuse by the program.
+ * The later free of the sample is not a misuse, and calls no destructor.
  */
 START_TEST(a_sample_that_waits_may_outlive_its_cache)
 {
-	umem_cache_t *cache = cache_new("outlived", 64);
-	struct umem_stats stats;
+	umem_cache_t *cache = umem_cache_create(
+	    "outlived", 64, 0, construct, destruct, NULL, NULL, NULL, 0);
 	void *object;
 
 	no_upkeep();
@@ -1871,9 +1871,35 @@ START_TEST(a_sample_that_waits_may_outlive_its_cache)
 	umem_cache_destroy(cache);
 	os_fail_nth(0, 0);
 	ck_assert(cache->destroyed);
+	nended = 0;
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
-	ck_assert_int_eq(umem_stats(&stats, sizeof(stats)), 0);
-	ck_assert_uint_eq(stats.sampled_bytes, 0);
+	ck_assert_uint_eq(load_relaxed(&cache->nsamples), 0);
+	ck_assert_uint_eq(nended, 0);
+}
+END_TEST
+
+/* The same for resources beyond the limit of idle ones. */
+START_TEST(resources_that_wait_may_outlive_their_cache)
+{
+	umem_cache_t *cache = umem_import_cache_create("counted",
+	    import_counted, release_counted, NULL, 1, UMC_NOMAGAZINE);
+	void *resource[3];
+
+	no_upkeep();
+	work_in_calls();
+	for (unsigned i = 0; i < array_size(resource); i++)
+		resource[i] = umem_cache_alloc(cache, UMEM_NOFAIL);
+	for (unsigned i = 0; i < array_size(resource); i++)
+		ck_assert_int_eq(
+		    umem_defer_object(cache, resource[i], &one, grace_of), 0);
+	os_fail_nth(1, 1u << 30);
+	umem_cache_destroy(cache);
+	os_fail_nth(0, 0);
+	ck_assert(cache->destroyed);
+	nended = 0;
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_uint_eq(defer_waiting(cache), 0);
+	ck_assert_uint_eq(nended, 0);
 }
 END_TEST
 
@@ -2040,6 +2066,7 @@ grace_suite(void)
 	tcase_add_test(
 	    tcase, without_memory_a_free_calls_no_destructor_of_a_sample);
 	tcase_add_test(tcase, a_sample_that_waits_may_outlive_its_cache);
+	tcase_add_test(tcase, resources_that_wait_may_outlive_their_cache);
 	tcase_add_test(
 	    tcase, without_memory_for_a_layer_a_large_block_is_refused);
 	tcase_add_test(tcase, a_deferred_free_with_a_wrong_size_is_reported);

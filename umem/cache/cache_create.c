@@ -61,7 +61,7 @@ destruct_chunk(struct slab_store *store, void *object)
 {
 	struct umem_cache *cache = cache_of(store);
 
-	if (cache->destruct == NULL)
+	if (cache->destruct == NULL || cache->destroyed)
 		return;
 	if (unlikely(store->is_annotated))
 		checker_unpoison(object, cache->bufsize, /* defined */ true);
@@ -432,7 +432,8 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 
 /*
  * Poisons a cache that was destroyed while objects were in use: later calls
- * with it abort.
+ * with it abort.  Objects that still wait for a grace period go back to it
+ * later, but it calls no function of the program any more.
  */
 static void
 cache_poison(struct umem_cache *cache, bool tell)

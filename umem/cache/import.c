@@ -395,7 +395,8 @@ import_gate_open(struct umem_cache *cache)
 		cache_flush(cache, mag);
 	}
 	lock_release(&cache->import->gate);
-	if (unlikely(load_relaxed(&import->npool) > import->pool_most))
+	if (unlikely(load_relaxed(&import->npool) > import->pool_most) &&
+	    !cache->destroyed)
 		pool_release(cache, SIZE_MAX, import->pool_most);
 }
 

@@ -521,7 +521,8 @@ check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
 static void
 write_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
-	if (cache->destruct != NULL && (cache->debug & UMF_DEADBEEF) != 0)
+	if (cache->destruct != NULL && !cache->destroyed &&
+	    (cache->debug & UMF_DEADBEEF) != 0)
 		cache->destruct(p, cache->priv);
 	log_contents(cache, bufctl);
 	debug_make_free(cache, bufctl, p);

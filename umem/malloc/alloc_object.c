@@ -154,10 +154,9 @@ object_free_slow(umem_cache_t *cache, void *object)
 {
 	unsigned work = 0;
 
-	if (object == NULL)
-		return;
 	cache_check_poison(cache, "umem_cache_free");
-	if (sample_object_free(cache, object, "umem_cache_free"))
+	if (object == NULL ||
+	    sample_object_free(cache, object, "umem_cache_free"))
 		return;
 	if (is_closed_for_samples(cache) &&
 	    likely(rseq_push(&alloc_fast.place, cache_header_at(cache),

@@ -936,13 +936,12 @@ sample_free_object(uint32_t index, void *object, const char *api)
 	struct sample *s = record_at(index);
 	struct umem_cache *cache = s->cache;
 
-	umem_assert(cache != NULL);
 	if (unlikely(object != s->block))
 		misuse_slab(api, cache, object, SLAB_INTERIOR);
 	s = sample_end_life(index, api, /* defers */ false);
 	if (s->is_guarded)
 		record_note_free(s);
-	if (cache->destruct != NULL)
+	if (cache->destruct != NULL && !cache->destroyed)
 		cache->destruct(s->block, cache->priv);
 	sample_release(s);
 }
