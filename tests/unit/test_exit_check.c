@@ -184,14 +184,14 @@ START_TEST(only_live_blocks_are_checked)
 	ck_assert(debug_defer(cache, p[2], SIZE_MAX, API_MALLOC));
 	p[2][90] = 1;
 	p[3][90] = 1;
-	debug_resize_begin(bufctl_of(class, p[3]));
+	debug_change_begin(bufctl_of(class, p[3]));
 	ck_assert_uint_eq(check_all(), 0);
 
 	/* A child of fork() can resize the last one. */
 	p[3][90] = (char)PATTERN_END;
-	debug_resize_begin(bufctl_of(class, p[3]));
+	debug_change_begin(bufctl_of(class, p[3]));
 	ck_assert_uint_eq(bufctl_of(class, p[3])->sum % 2, 1);
-	debug_resize_end(bufctl_of(class, p[3]));
+	debug_change_end(bufctl_of(class, p[3]));
 	ck_assert_uint_eq(bufctl_of(class, p[3])->sum % 2, 0);
 	ck_assert_uint_eq(check_all(), 0);
 }

@@ -26,7 +26,7 @@ static bool
 quarantine_is_right(const struct quarantine *q)
 {
 	return (q->slot == NULL) == (q->nslots == 0) &&
-	       load_relaxed(&q->newest) <= q->nslots;
+	       load_relaxed(&q->newest) <= q->nrandom;
 }
 
 static bool

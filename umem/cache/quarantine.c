@@ -2,13 +2,16 @@
  * quarantine.c - delays the reuse of freed chunks
  *
  * A cache that is hardened, or debugged with guards, puts each freed chunk into
- * a random slot here, and the chunk that was in the slot goes back to its slab.
- * So the number of frees after which an address is reused cannot be predicted:
- * on average it is the number of slots, and with a probability of one in that
- * number the address is reused at once.  A write through a stale pointer is
- * detected when the chunk is allocated again, or earlier, when debug_alloc()
- * inspects a quarantined chunk.  Because the inspecting thread takes the chunk
- * out meanwhile, no other thread has it.
+ * a random slot here, and the chunk that was in the slot may be reused.  That
+ * chunk waits in a slot of its CPU for the next allocation, and the chunk that
+ * was there goes back to its slab.  So many allocations need no lock, and get a
+ * chunk that is in the caches of the CPU.
+ *	The number of frees after which an address is reused cannot be
+ * predicted: on average it is the number of random slots, and the address is
+ * reused at once with a probability of one in that number.  A write by a stale
+ * pointer is detected when the chunk is allocated again, or earlier, when
+ * debug_alloc() inspects a quarantined chunk.  Because the inspecting thread
+ * takes the chunk out meanwhile, no other thread has it.
  *
  * Locking: none.  A thread exchanges the contents of a slot in one atomic step,
  * so of two threads each gets one of the chunks.  The release of that exchange
@@ -19,15 +22,20 @@
  */
 #include <assert.h>
 
+#include "magazine/cpu.h"
 #include "umem/base/random.h"
 #include "umem/cache/quarantine.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 
 /* The limits of the quarantine of one cache, in bytes and chunks. */
-#define QUARANTINE_BYTES_MAX (256 * KIB)
+#define QUARANTINE_BYTES_MAX (16 * KIB)
 #define QUARANTINE_SLOTS_MAX 256
 #define QUARANTINE_SLOTS_MIN 2
+
+/* Slots for ready chunks: one for each CPU modulo this, each in its line. */
+#define READY_CPUS  16
+#define READY_APART (CACHE_LINE / sizeof(void *))
 
 static_assert(QUARANTINE_SLOTS_MIN <= QUARANTINE_SLOTS_MAX &&
 		  QUARANTINE_SLOTS_MAX <= UINT32_MAX,
@@ -38,15 +46,21 @@ static struct random slot_random;
 void
 quarantine_init(struct quarantine *q, size_t chunk)
 {
-	size_t n = QUARANTINE_BYTES_MAX / chunk;
+	size_t n = size_max(QUARANTINE_BYTES_MAX / chunk, QUARANTINE_SLOTS_MIN);
 
 	random_seed(&slot_random);
-	n = n > QUARANTINE_SLOTS_MAX   ? QUARANTINE_SLOTS_MAX
-	    : n < QUARANTINE_SLOTS_MIN ? QUARANTINE_SLOTS_MIN
-				       : n;
 	umem_assert(q->slot == NULL);
+	q->nrandom = size_min(n, QUARANTINE_SLOTS_MAX);
+	n = q->nrandom + READY_CPUS * READY_APART;
 	q->slot = meta_alloc(n * sizeof(*q->slot));
 	q->nslots = q->slot == NULL ? 0 : n;
+}
+
+/* The slot of this CPU for a chunk that has left the random slots. */
+static void **
+ready_slot(const struct quarantine *q)
+{
+	return q->slot + q->nrandom + cpu_now() % READY_CPUS * READY_APART;
 }
 
 void
@@ -66,9 +80,22 @@ quarantine_swap(struct quarantine *q, void *p)
 	umem_assert(p != NULL);
 	if (q->nslots == 0)
 		return p;
-	i = (size_t)random_below(&slot_random, q->nslots);
+	i = (size_t)random_below(&slot_random, q->nrandom);
 	store_relaxed(&q->newest, i + 1);
-	return __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
+	p = __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
+	return p == NULL
+		   ? NULL
+		   : __atomic_exchange_n(ready_slot(q), p, __ATOMIC_ACQ_REL);
+}
+
+void *
+quarantine_ready(struct quarantine *q)
+{
+	void **slot = q->nslots == 0 ? NULL : ready_slot(q);
+
+	return slot == NULL || load_relaxed(slot) == NULL
+		   ? NULL
+		   : __atomic_exchange_n(slot, NULL, __ATOMIC_ACQ_REL);
 }
 
 void *
@@ -83,8 +110,8 @@ quarantine_inspect(struct quarantine *q, size_t *at)
 	*at = last != 0 ? last - 1
 			: __atomic_fetch_add(
 			      &q->next_inspected, 1, __ATOMIC_RELAXED) %
-			      q->nslots;
-	umem_assert(*at < q->nslots);
+			      q->nrandom;
+	umem_assert(*at < q->nrandom);
 	return __atomic_exchange_n(&q->slot[*at], NULL, __ATOMIC_ACQ_REL);
 }
 

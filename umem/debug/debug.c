@@ -30,10 +30,9 @@
  *
  * Quarantine (guards and hardened)
  *	A freed buffer waits in a slot of its cache (quarantine.c), so that its
- *	address is not reused at once while stale pointers exist.  When a chunk
- *	leaves its slot, its first bytes are compared with the pattern.  With
- *	guards each allocation also checks one of the waiting chunks, the last
- *	freed first.  So a write is found no later than without a quarantine.
+ *	address is not reused at once while stale pointers exist.  With guards
+ *	each allocation also checks one of the waiting chunks, the last freed
+ *	first.  So a write is found no later than without a quarantine.
  *
  * Deferred frees (umem_rcu.h)
  *	A buffer that waits for a grace period (BUFCTL_WAITING) keeps its
@@ -138,12 +137,9 @@ undo_alloc(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
 void
 debug_check_signal(const struct umem_cache *cache)
 {
-	struct error_info info = {.code = UMERR_SIGNAL};
-
-	if ((cache->debug & UMF_CHECKSIGNAL) == 0 || !stack_in_signal())
-		return;
-	info.cache = (struct umem_cache *)(uintptr_t)cache;
-	error_report(&info);
+	if ((cache->debug & UMF_CHECKSIGNAL) != 0 && stack_in_signal())
+		debug_report(
+		    UMERR_SIGNAL, cache, NULL, NULL, (struct error_info){0});
 }
 
 /* Takes a chunk from the slabs; *raw: it has to be constructed. */
@@ -151,8 +147,11 @@ static void *
 chunk_take(struct umem_cache *cache, bool *raw)
 {
 	uint64_t ncreated = load_relaxed(&cache->slabs.ncreated);
-	void *chunk = slab_take_one(&cache->slabs, raw);
+	void *chunk = quarantine_ready(&cache->quarantine);
 
+	*raw = false;
+	if (chunk == NULL)
+		chunk = slab_take_one(&cache->slabs, raw);
 	if (chunk == NULL)
 		return NULL;
 	if (load_relaxed(&cache->slabs.ncreated) != ncreated)
@@ -168,7 +167,7 @@ debug_log_failure(struct umem_cache *cache, size_t size)
 }
 
 static bool
-quarantined_is_intact(struct umem_cache *cache, void *p, size_t most)
+quarantined_is_intact(struct umem_cache *cache, void *p)
 {
 	struct slab *slab;
 	unsigned i;
@@ -176,29 +175,11 @@ quarantined_is_intact(struct umem_cache *cache, void *p, size_t most)
 	slab_find_chunk(&cache->slabs, p, &slab, &i);
 	umem_assert(bufctl_check(cache, bufctl_at(slab, i), p));
 	umem_assert(bufctl_at(slab, i)->state == BUFCTL_FREE);
-	return debug_free_is_intact(cache, bufctl_at(slab, i), p, most);
+	return debug_free_is_intact(cache, bufctl_at(slab, i), p);
 }
 
 /* Objects that the report of a destroyed cache names: a screen of stacks. */
 #define OBJECTS_REPORTED 4
-
-/*
- * Bytes that are checked when a chunk leaves the quarantine; the rest is
- * checked before the chunk is allocated again.
- */
-#define LEAVING_BYTES 256
-
-/*
- * Checks a chunk that leaves the quarantine.  Returns NULL if a write has
- * changed it.
- */
-static void *
-quarantine_check_leaving(struct umem_cache *cache, void *p)
-{
-	return p != NULL && quarantined_is_intact(cache, p, LEAVING_BYTES)
-		   ? p
-		   : NULL;
-}
 
 /*
  * Checks one quarantined chunk; each allocation calls this.  The last chunk
@@ -210,7 +191,7 @@ quarantine_check_one(struct umem_cache *cache)
 	size_t at;
 	void *p = quarantine_inspect(&cache->quarantine, &at), *bad;
 
-	if (p == NULL || !quarantined_is_intact(cache, p, SIZE_MAX))
+	if (p == NULL || !quarantined_is_intact(cache, p))
 		return;
 	p = quarantine_put_back(&cache->quarantine, at, p);
 	if (p != NULL)
@@ -239,7 +220,7 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 		umem_assert(bufctl->state == BUFCTL_NEVER ||
 			    bufctl->state == BUFCTL_FREE);
 	} while (bufctl->state != BUFCTL_NEVER &&
-		 !debug_free_is_intact(cache, bufctl, p, SIZE_MAX));
+		 !debug_free_is_intact(cache, bufctl, p));
 	debug_make_allocated(cache, slab, bufctl, p, size, api);
 	if (cache->construct != NULL && (raw || constructs_each_time(cache)) &&
 	    cache->construct(p, cache->priv, UMEM_DEFAULT) != 0) {
@@ -251,34 +232,25 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 	return p;
 }
 
-/* Returns the bufctl of an object of the cache, of which *i is the number. */
-static struct bufctl *
-bufctl_of_object(struct umem_cache *cache, void *p, unsigned *i)
-{
-	struct slab *slab;
-
-	slab_find_chunk(&cache->slabs, p, &slab, i);
-	umem_assert(bufctl_check(cache, bufctl_at(slab, *i), p));
-	return bufctl_at(slab, *i);
-}
-
 /* Returns the bufctl of a buffer; NULL: it is a large block, and damaged. */
 static struct bufctl *
 bufctl_of(struct umem_cache *cache, void *p)
 {
+	struct slab *slab;
 	unsigned i;
 
-	return cache == &debug_large_cache ? debug_large_bufctl(p)
-					   : bufctl_of_object(cache, p, &i);
+	if (cache == &debug_large_cache)
+		return debug_large_bufctl(p);
+	slab_find_chunk(&cache->slabs, p, &slab, &i);
+	umem_assert(bufctl_check(cache, bufctl_at(slab, i), p));
+	return bufctl_at(slab, i);
 }
 
 /* From now on a free by the program has the wrong API, and is reported. */
 void
 debug_reserve(struct umem_cache *cache, void *p)
 {
-	unsigned i;
-
-	bufctl_of_object(cache, p, &i)->api = API_RESERVED;
+	bufctl_of(cache, p)->api = API_RESERVED;
 }
 
 /*
@@ -288,14 +260,12 @@ debug_reserve(struct umem_cache *cache, void *p)
 void
 debug_hand_out(struct umem_cache *cache, void *p)
 {
-	unsigned i;
-	struct bufctl *bufctl = bufctl_of_object(cache, p, &i);
+	struct bufctl *bufctl = bufctl_of(cache, p);
 
 	umem_assert(bufctl->api == API_RESERVED);
 	debug_check_signal(cache);
 	if (debug_redzone_is_intact(cache, bufctl) &&
-	    (i == 0 || debug_previous_is_intact(
-			   cache, bufctl, bufctl_at(bufctl->slab, i - 1), p)))
+	    debug_previous_is_intact(cache, bufctl))
 		debug_uninit_is_intact(cache, bufctl, p);
 	bufctl->api = API_OBJECT;
 	debug_stamp(cache, bufctl);
@@ -304,9 +274,7 @@ debug_hand_out(struct umem_cache *cache, void *p)
 void
 debug_unreserve(struct umem_cache *cache, void *p)
 {
-	unsigned i;
-
-	bufctl_of_object(cache, p, &i)->api = API_OBJECT;
+	bufctl_of(cache, p)->api = API_OBJECT;
 }
 
 /*
@@ -426,19 +394,16 @@ change_state(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
 static bool
 free_matches(struct bufctl *bufctl, size_t size, unsigned api)
 {
-	struct error_info info = {.found = api,
-	    .expected = bufctl->api,
-	    .deferred = bufctl->state == BUFCTL_WAITING};
-
 	umem_assert(api < API_COUNT && api != API_RESERVED);
 	if (api != bufctl->api)
-		return debug_retire(UMERR_BADAPI, bufctl, info);
-	info.found = size;
-	info.expected = bufctl->size;
+		return debug_retire(UMERR_BADAPI, bufctl,
+		    (struct error_info){.found = api, .expected = bufctl->api});
 	return size == SIZE_MAX || size == bufctl->size ||
 	       (size < bufctl->size &&
 		   load_relaxed(&debug.sizes_are_relaxed)) ||
-	       debug_retire(UMERR_BADSIZE, bufctl, info);
+	       debug_retire(UMERR_BADSIZE, bufctl,
+		   (struct error_info){
+		       .found = size, .expected = bufctl->size});
 }
 
 /* Copies a buffer to the contents log, if UMEM_DEBUG asks for that. */
@@ -475,24 +440,25 @@ keep_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
 
 /*
  * Returns the bufctl of a buffer that the program frees, or NULL after a report
- * of misuse.  *i is set to the number of a buffer of a slab.
+ * of misuse.
  */
 static struct bufctl *
-bufctl_to_free(struct umem_cache *cache, void *p, unsigned *i)
+bufctl_to_free(struct umem_cache *cache, void *p)
 {
 	struct slab *slab;
+	unsigned i;
 
 	if (cache == &debug_large_cache)
 		return debug_large_bufctl(p);
-	switch (slab_find_chunk(&cache->slabs, p, &slab, i)) {
+	switch (slab_find_chunk(&cache->slabs, p, &slab, &i)) {
 	case SLAB_FOREIGN:
 		report_foreign_free(cache, p);
 		return NULL;
 	case SLAB_INTERIOR:
-		report_interior_free(cache, slab, *i, p);
+		report_interior_free(cache, slab, i, p);
 		return NULL;
 	default:
-		return bufctl_at(slab, *i);
+		return bufctl_at(slab, i);
 	}
 }
 
@@ -504,14 +470,12 @@ static struct bufctl *
 check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
     enum bufctl_state to)
 {
-	unsigned i = 0;
-	struct bufctl *bufctl = bufctl_to_free(cache, p, &i);
+	struct bufctl *bufctl = bufctl_to_free(cache, p);
 
 	if (bufctl == NULL || !change_state(cache, bufctl, p, to) ||
 	    !free_matches(bufctl, size, api) ||
 	    !debug_redzone_is_intact(cache, bufctl) ||
-	    (i > 0 && !debug_previous_is_intact(
-			  cache, bufctl, bufctl_at(bufctl->slab, i - 1), p)))
+	    !debug_previous_is_intact(cache, bufctl))
 		return NULL;
 	debug_check_signal(cache);
 	return bufctl;
@@ -542,8 +506,7 @@ release_buffer(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 	if ((cache->debug & UMF_FIREWALL) != 0)
 		keep_bufctl(cache, bufctl);
 	if (debug_has_quarantine(cache))
-		p = quarantine_check_leaving(
-		    cache, quarantine_swap(&cache->quarantine, p));
+		p = quarantine_swap(&cache->quarantine, p);
 	if (p != NULL)
 		slab_give(&cache->slabs, &p, 1, &bad);
 }
@@ -612,7 +575,7 @@ debug_quarantine_flush(struct umem_cache *cache)
 	void *p, *bad;
 
 	while ((p = quarantine_remove(&cache->quarantine, &at)) != NULL)
-		if (quarantined_is_intact(cache, p, SIZE_MAX))
+		if (quarantined_is_intact(cache, p))
 			slab_give(&cache->slabs, &p, 1, &bad);
 }
 
@@ -690,12 +653,12 @@ debug_resize(unsigned class, void *p, size_t size)
 		return false;
 	umem_assert(size <= debug_tag_offset(cache, p));
 	debug_check_signal(cache);
-	debug_resize_begin(bufctl);
+	debug_change_begin(bufctl);
 	store_relaxed(&bufctl->size, size);
 	if (class == PAGE_MAP_LARGE)
 		debug_large_guard(bufctl);
 	debug_write_redzone(cache, bufctl);
-	debug_resize_end(bufctl);
+	debug_change_end(bufctl);
 	debug_stamp(cache, bufctl);
 	return true;
 }
@@ -761,12 +724,11 @@ static void
 say_object(struct umem_cache *cache, void *p, uint64_t now)
 {
 	const struct bufctl_audit *audit;
-	unsigned i;
 
 	report_line("    %p", p);
 	if ((cache->debug & UMF_AUDIT) == 0)
 		return;
-	audit = (void *)bufctl_of_object(cache, p, &i);
+	audit = (void *)bufctl_of(cache, p);
 	report_caller("allocated", audit->thread, now - audit->timestamp,
 	    audit->stack, audit->head.depth);
 	report_send();

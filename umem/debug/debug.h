@@ -53,7 +53,7 @@ enum alloc_api {
 /* One for each buffer of a debugged cache, in an array of the slab. */
 struct bufctl {
 	/*
-	 * [a] ALLOCATED: sequence number of resizes, see exit_check.c.
+	 * [a] ALLOCATED: number of the change, see exit_check.c.
 	 * WAITING: checksum of the bytes, see wait_sum.h
 	 */
 	uint64_t sum;

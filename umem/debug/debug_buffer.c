@@ -42,6 +42,7 @@ debug_retire(
     enum error_code code, struct bufctl *bufctl, struct error_info info)
 {
 	umem_assert(bufctl->state != BUFCTL_NEVER);
+	info.deferred = bufctl->state == BUFCTL_WAITING;
 	debug_report(code, bufctl->cache, bufctl, bufctl->addr, info);
 	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
 	return false;
@@ -54,8 +55,9 @@ pattern_fill(void *p, size_t n, uint64_t pattern)
 
 	umem_assert(n % sizeof(*word) == 0);
 	umem_assert((uintptr_t)p % sizeof(*word) == 0);
-
-	for (size_t i = 0; i < n / sizeof(*word); i++)
+	if (pattern == 0)
+		memset(p, 0, n);
+	for (size_t i = 0; pattern != 0 && i < n / sizeof(*word); i++)
 		word[i] = pattern;
 }
 
@@ -68,21 +70,15 @@ pattern_find_change(const void *p, size_t n, uint64_t pattern)
 
 	umem_assert(n % sizeof(*word) == 0);
 	umem_assert((uintptr_t)p % sizeof(*word) == 0);
-	/* Compare eight words at a time, without a branch for each. */
-	for (; i + 8 <= n / sizeof(*word); i += 8) {
-		uint64_t wrong = 0;
-
-		for (size_t j = 0; j < 8; j++)
-			wrong |= word[i + j] ^ pattern;
-		if (wrong != 0)
-			break;
-	}
+	/* All words equal the first one if each equals the next. */
+	if (n != 0 && word[0] == pattern && memcmp(word, word + 1, n - 8) == 0)
+		return n / sizeof(*word);
 	while (i < n / sizeof(*word) && word[i] == pattern)
 		i++;
 	return i;
 }
 
-/* Returns false and stores the first word that differs, if there is one. */
+/* Returns false and fills info if a word differs, with the first of them. */
 static bool
 pattern_is_intact(
     const void *p, size_t n, uint64_t pattern, struct error_info *info)
@@ -91,9 +87,9 @@ pattern_is_intact(
 
 	if (i >= n / sizeof(uint64_t))
 		return true;
-	info->offset = i * sizeof(uint64_t);
-	info->expected = pattern;
-	info->found = ((const uint64_t *)p)[i];
+	*info = (struct error_info){.offset = i * sizeof(uint64_t),
+	    .expected = pattern,
+	    .found = ((const uint64_t *)p)[i]};
 	return false;
 }
 
@@ -183,7 +179,9 @@ redzone_find_change(
 		for (size_t i = slack.from[part]; i < slack.to[part]; i++)
 			if (byte[i] != PATTERN_END)
 				return i;
-	for (size_t i = 0; tag != NULL && i < sizeof(redzone); i++)
+	if (tag == NULL || load_relaxed(&tag->redzone) == redzone)
+		return SIZE_MAX;
+	for (size_t i = 0; i < sizeof(redzone); i++)
 		if (byte[tag_offset + i] != ((unsigned char *)&redzone)[i])
 			return tag_offset + i;
 	return SIZE_MAX;
@@ -191,7 +189,7 @@ redzone_find_change(
 
 /*
  * Compares the slack of a buffer of this size, its tag and the padding.
- * Returns whether they are intact; otherwise stores the error in info.  Other
+ * Returns whether they are intact; otherwise fills info with the error.  Other
  * threads may write to these bytes in debug_live_is_intact(), which then
  * discards the result.
  */
@@ -200,38 +198,32 @@ tail_is_intact(const struct umem_cache *cache, const struct bufctl *bufctl,
     size_t size, struct error_info *info)
 {
 	const struct buftag *tag = debug_tag(cache, bufctl->addr);
-	const struct bufctl *pointer;
-	uintptr_t state;
+	size_t offset = redzone_find_change(cache, bufctl, size);
+	const struct bufctl *pointer = bufctl;
+	uintptr_t state = BUFTAG_ALLOCATED;
 
-	info->code = UMERR_REDZONE;
-	info->offset = redzone_find_change(cache, bufctl, size);
-	if (info->offset != SIZE_MAX)
-		return false;
-	if (tag == NULL)
-		return true;
-	pointer = load_relaxed(&tag->bufctl);
-	state = load_relaxed(&tag->bxstat) ^ (uintptr_t)pointer;
-	if (state != BUFTAG_ALLOCATED) {
-		info->code = UMERR_BADBUFTAG;
-		info->found = state;
-		info->expected = BUFTAG_ALLOCATED;
-		return false;
+	if (offset == SIZE_MAX && tag != NULL) {
+		pointer = load_relaxed(&tag->bufctl);
+		state = load_relaxed(&tag->bxstat) ^ (uintptr_t)pointer;
+		offset = padding_find_change(cache, tag);
+		if (offset != SIZE_MAX)
+			offset += cache->tag_offset + sizeof(*tag);
 	}
-	if (pointer != bufctl) {
-		info->code = UMERR_BADBUFCTL;
-		return false;
-	}
-	info->offset = padding_find_change(cache, tag);
-	if (info->offset == SIZE_MAX)
+	if (state == BUFTAG_ALLOCATED && pointer == bufctl &&
+	    offset == SIZE_MAX)
 		return true;
-	info->offset += cache->tag_offset + sizeof(*tag);
+	*info = (struct error_info){
+	    .offset = offset, .found = state, .expected = BUFTAG_ALLOCATED};
+	info->code = state != BUFTAG_ALLOCATED ? UMERR_BADBUFTAG
+		     : pointer != bufctl       ? UMERR_BADBUFCTL
+					       : UMERR_REDZONE;
 	return false;
 }
 
 bool
 debug_redzone_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 {
-	struct error_info info = {0};
+	struct error_info info;
 
 	return tail_is_intact(cache, bufctl, bufctl->size, &info) ||
 	       debug_retire((enum error_code)info.code, bufctl, info);
@@ -278,15 +270,16 @@ debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
 	/* Acquire; pairs with the release in debug_make_allocated(). */
 	if (load_acquire(&bufctl->state) != BUFCTL_ALLOCATED)
 		return true;
-	/* Acquire; pairs with the release in debug_resize_end(). */
+	/* Acquire; pairs with the release in debug_change_end(). */
 	sum = load_acquire(&bufctl->sum);
 	size = load_relaxed(&bufctl->size);
 	if ((sum & 1) != 0 || size > cache->tag_offset ||
 	    tail_is_intact(cache, bufctl, size, info))
 		return true;
-	/* Pairs with the release fences of a free and of a resize. */
+	/* Pairs with the release fences of a free and of a change. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (load_relaxed(&bufctl->state) != BUFCTL_ALLOCATED ||
+	/* Acquire; pairs with the release in debug_make_allocated(). */
+	if (load_acquire(&bufctl->state) != BUFCTL_ALLOCATED ||
 	    load_relaxed(&bufctl->sum) != sum)
 		return true;
 	info->at_exit = 1;
@@ -334,25 +327,38 @@ overrun_is_reported(struct bufctl *bufctl, struct bufctl *before)
 	return true;
 }
 
-bool
-debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
-    struct bufctl *before, void *p)
+/* Returns the bufctl of the chunk before; NULL: there is none. */
+static struct bufctl *
+bufctl_before(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
-	struct error_info info = {.before = before};
+	const struct slab *slab = bufctl->slab;
+
+	if (slab == NULL || (const void *)bufctl == slab->records)
+		return NULL;
+	return (struct bufctl *)((uintptr_t)bufctl - cache->slabs.record_bytes);
+}
+
+bool
+debug_previous_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
+{
+	struct bufctl *before = bufctl_before(cache, bufctl);
+	uintptr_t p = (uintptr_t)bufctl->addr;
 	const struct buftag *tag;
 	uint32_t state;
 
-	umem_assert(before < bufctl);
+	if (before == NULL)
+		return true;
 	/* Acquire; pairs with the release in debug_make_allocated(). */
 	state = load_acquire(&before->state);
-	tag = debug_tag(cache, (char *)p - cache->slabs.layout.chunk);
+	tag = debug_tag(cache, (void *)(p - cache->slabs.layout.chunk));
 	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_RETIRED ||
 	    (tag_is_plausible(tag, before) &&
 		padding_find_change(cache, tag) == SIZE_MAX))
 		return true;
-	info.expected = (uintptr_t)p - (uintptr_t)tag;
 	return !overrun_is_reported(bufctl, before) &&
-	       debug_retire(UMERR_BEFORE, bufctl, info);
+	       debug_retire(UMERR_BEFORE, bufctl,
+		   (struct error_info){
+		       .before = before, .expected = p - (uintptr_t)tag});
 }
 
 /*
@@ -381,13 +387,13 @@ bool
 debug_wait_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 {
 	size_t n = wait_sum_bytes(cache, bufctl);
-	struct error_info info = {.expected = n};
 
 	umem_assert(bufctl->state == BUFCTL_WAITING);
 	if (!debug_redzone_is_intact(cache, bufctl))
 		return false;
 	return wait_sum(bufctl->addr, n) == bufctl->sum ||
-	       debug_retire(UMERR_WAITMOD, bufctl, info);
+	       debug_retire(
+		   UMERR_WAITMOD, bufctl, (struct error_info){.expected = n});
 }
 
 void
@@ -405,17 +411,6 @@ debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl)
 		    BUFTAG_ALLOCATED);
 }
 
-/* Returns the bufctl of the chunk before; NULL: there is none. */
-static struct bufctl *
-bufctl_before(const struct umem_cache *cache, const struct bufctl *bufctl)
-{
-	const struct slab *slab = bufctl->slab;
-
-	if (slab == NULL || (const void *)bufctl == slab->records)
-		return NULL;
-	return (struct bufctl *)((uintptr_t)bufctl - cache->slabs.record_bytes);
-}
-
 /* Reports that a free buffer was modified, at the offset in info. */
 static bool
 report_modified(struct bufctl *bufctl, struct error_info info)
@@ -431,13 +426,14 @@ report_modified(struct bufctl *bufctl, struct error_info info)
 
 bool
 debug_free_is_intact(
-    const struct umem_cache *cache, struct bufctl *bufctl, void *p, size_t most)
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
-	struct error_info info = {0};
+	struct error_info info;
 	const struct buftag *tag = debug_tag(cache, p);
+	uintptr_t state;
 
-	if (!pattern_is_intact(p, size_min(cache->pattern_bytes, most),
-		cache->free_pattern, &info))
+	if (!pattern_is_intact(
+		p, cache->pattern_bytes, cache->free_pattern, &info))
 		return report_modified(bufctl, info);
 	if (tag == NULL)
 		return true;
@@ -446,17 +442,18 @@ debug_free_is_intact(
 		info.offset = cache->tag_offset;
 		return debug_retire(UMERR_MODIFIED, bufctl, info);
 	}
-	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
-	info.expected = BUFTAG_FREE;
-	return (tag->bufctl == bufctl && info.found == BUFTAG_FREE) ||
-	       debug_retire(UMERR_BADBUFTAG, bufctl, info);
+	state = (uintptr_t)tag->bufctl ^ tag->bxstat;
+	return (tag->bufctl == bufctl && state == BUFTAG_FREE) ||
+	       debug_retire(UMERR_BADBUFTAG, bufctl,
+		   (struct error_info){
+		       .found = state, .expected = BUFTAG_FREE});
 }
 
 bool
 debug_uninit_is_intact(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
-	struct error_info info = {0};
+	struct error_info info;
 
 	/* A constructor has written to the buffer, or there is no pattern. */
 	return debug_is_hardened(cache) || cache->construct != NULL ||
@@ -499,13 +496,14 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 
 		pattern_fill(padding, bytes, PATTERN_END_WORD);
 	}
+	debug_change_begin(bufctl);
 	bufctl->addr = p;
 	bufctl->slab = slab;
 	bufctl->cache = cache;
-	bufctl->size = size;
+	store_relaxed(&bufctl->size, size);
 	bufctl->api = (uint16_t)api;
-	bufctl->sum = 0;
 	debug_write_redzone(cache, bufctl);
+	debug_change_end(bufctl);
 	store_release(&bufctl->state, BUFCTL_ALLOCATED);
 	debug_stamp(cache, bufctl);
 }

@@ -62,22 +62,22 @@ debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
 }
 
 /*
- * Change the sequence number of resizes, which is odd in between.  It is even
- * when a buffer is allocated, but stays odd in a child of fork() that
- * interrupted a resize of another thread.
+ * Begin and end an allocation or a resize: change the sequence number, which is
+ * odd in between.  In a child of fork() that interrupted another thread here it
+ * stays odd until the next allocation.
  */
 static inline void
-debug_resize_begin(struct bufctl *bufctl)
+debug_change_begin(struct bufctl *bufctl)
 {
 	uint64_t sum = load_relaxed(&bufctl->sum);
 
 	store_relaxed(&bufctl->sum, sum | 1);
-	/* Before the writes of the resize; see exit_check.c. */
+	/* Before the writes of the change; see exit_check.c. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 static inline void
-debug_resize_end(struct bufctl *bufctl)
+debug_change_end(struct bufctl *bufctl)
 {
 	uint64_t sum = load_relaxed(&bufctl->sum);
 
@@ -111,12 +111,12 @@ bool debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
     struct error_info *info);
 
 /*
- * Checks the end of the chunk before p; before is the bufctl of that chunk.  If
- * the end is not intact, reports a write past the end of the buffer there or
- * before the start of p, retires p, and returns false.
+ * Checks the end of the chunk before a buffer, if there is one.  If the end is
+ * not intact, reports a write past the end of that chunk or before the start of
+ * the buffer, retires the buffer, and returns false.
  */
-bool debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
-    struct bufctl *before, void *p);
+bool debug_previous_is_intact(
+    const struct umem_cache *cache, struct bufctl *bufctl);
 
 /*
  * Writes the redzone and the tag of an allocated buffer, of the size in its
@@ -124,12 +124,9 @@ bool debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
  */
 void debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl);
 
-/*
- * Are the tag and the first bytes of a free buffer intact?  Compares at most
- * most bytes.  Reports an error if not.
- */
-bool debug_free_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
-    void *p, size_t most);
+/* Are bytes and tag of a free buffer intact?  Reports an error if not. */
+bool debug_free_is_intact(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
 
 /*
  * Does a buffer still hold the pattern that it got when it was allocated?

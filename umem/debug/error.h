@@ -35,8 +35,8 @@ struct error_info {
 	struct slab *slab;
 	struct bufctl *bufctl;
 	uint64_t offset;   /* MODIFIED, REDZONE: of the first wrong byte */
-	uint64_t expected; /* MODIFIED, REDZONE, BADBUFTAG, BADSIZE, BADKIND;
-			      WAITMOD: bytes that were compared */
+	uint64_t expected; /* MODIFIED, BADBUFTAG, BADSIZE, BADKIND; WAITMOD:
+			      bytes that were compared */
 	uint64_t found;    /* as expected */
 	uint64_t deferred; /* 1: freed by a function of umem_rcu.h */
 	/* REDZONE: the next buffer, in which the write was detected, or NULL */

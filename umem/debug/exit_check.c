@@ -13,28 +13,26 @@
  * changed although nobody was entitled to change them:
  *
  *	The check holds the lock of the cache's slabs.  Therefore no slab of
- *	the list is destroyed, no chunk goes back to its slab, and none is taken
- *	from it.  Debugged caches have no magazines, so between a free and the
- *	next allocation every chunk goes through its slab.
+ *	the list is destroyed.
  *
  *	allocation	A chunk in hand becomes ALLOCATED after its slack and
  *			its tag are written, by a release that pairs with the
- *			acquire of the check.
+ *			acquires of the check.  bufctl->sum is a sequence lock:
+ *			odd while the bufctl, the slack and the tag are written,
+ *			and different afterwards.
  *	free		The state leaves ALLOCATED before the free writes to
  *			the chunk.  A release fence separates the two writes
  *			(change_state()).  So if the check has read a byte
  *			of the free, its second load of the state, after an
- *			acquire fence, does not return ALLOCATED.  Because the
- *			chunk would have to go through its slab, it does not
- *			become ALLOCATED again while the lock is held.
+ *			acquire fence, returns a later state: not ALLOCATED, or
+ *			ALLOCATED by a later allocation, and then its second
+ *			load of sum returns another number.
  *	deferred free	WAITING is as FREE; debug_defer_undo() goes back to
  *			ALLOCATED, and neither changes bytes behind the block.
- *	resize		bufctl->sum is a sequence lock: odd while debug_resize()
- *			changes the size and the slack, and different
- *			afterwards.  The check reports no block with an odd
- *			number, nor one with a number that has changed.  The
- *			program writes to the bytes that it has gained only
- *			after the resize.
+ *	resize		debug_resize() changes sum as an allocation does.  The
+ *			check reports no block with an odd number, nor one with
+ *			a number that has changed.  The program writes to the
+ *			bytes that it has gained only after the resize.
  *
  * The bytes of an intact block are read once and its record once; only a
  * difference makes the check look again.
