@@ -6,6 +6,7 @@ set -u
 . "$TOP/tests/programs/inspect/parts/library.sh"
 cat >main.c <<'END2'
 #include <fcntl.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,16 +52,38 @@ call(int i, int j, size_t bytes)
 	((call_t *)outer)(runtime_call, (void *)bytes);
 }
 
+/* Finds the gap between the first two segments of a library. */
+static int
+find_gap(struct dl_phdr_info *info, size_t bytes, void *found)
+{
+	uintptr_t at = 0;
+
+	for (int i = 0; strstr(info->dlpi_name, GAP) && i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+
+		if (h->p_type != PT_LOAD)
+			continue;
+		if (at != 0 && h->p_vaddr >= at + 8192) {
+			*(uintptr_t *)found = info->dlpi_addr + at;
+			return 1;
+		}
+		at = (h->p_vaddr + h->p_memsz + getpagesize() - 1) & -getpagesize();
+	}
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
-	char c, path[64], line[256];
+	char c, path[64], line[256], *gap = NULL;
 	FILE *list = argc > 1 ? fopen(argv[1], "r") : NULL, *map = NULL;
 	int i, library = open("runtime/" LIBRARY, O_RDONLY);
 
 	mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, library, 0);
-	made = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
-	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (dl_iterate_phdr(find_gap, &gap) != (strcmp(GAP, "none") != 0))
+		return 1;
+	made = mmap(gap, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
+	    MAP_PRIVATE | MAP_ANONYMOUS | (gap != NULL ? MAP_FIXED : 0), -1, 0);
 	for (i = 0; i < 18; i++)
 		memcpy(made + 256 * i, code, sizeof(code));
 	__builtin___clear_cache(made, made + 8192);
@@ -80,12 +103,14 @@ main(int argc, char **argv)
 	return 0;
 }
 END2
-# build_one NAME LIBRARY - a program that maps a file with the name of a library
+# build_one NAME LIBRARY [GAP] - a program that maps a file with the name of a
+# library, and generates its code in the gap of the library GAP
 build_one() {
 	mkdir -p runtime
 	: >"runtime/$2"
 	"$CC" -O1 -w -fno-builtin -fno-omit-frame-pointer -D_GNU_SOURCE \
-	    -DLIBRARY="\"$2\"" -o "$1" main.c || exit 1
+	    -DLIBRARY="\"$2\"" -DGAP="\"${3:-none}\"" -o "$1" main.c \
+	    ${3:+-Wl,--no-as-needed "./$3"} || exit 1
 }
 build_one main none
 # Pairs: a caller, and the function that it calls.
@@ -126,6 +151,15 @@ if grep -q '^Function names' said; then
 	cat said
 	exit 1
 fi
+finish 0
+
+# Code in the gap between two segments of a library is not the library's.
+echo 'int value = 1;' >gap.c
+"$CC" -shared -fPIC -Wl,-z,max-page-size=0x40000,-z,separate-code -o gap.so gap.c
+build_one gapped none gap.so
+start ./gapped names
+expect 0 '  void Rows\.makeTable\(int\)( <|$)' users "$pid"
+! grep 'gap\.so' said || exit 1
 finish 0
 
 # advice PROGRAM LIBRARY REGEX - without names
