@@ -769,7 +769,8 @@ int umem_cache_limits(
  * Requests that wait at the cache's limit then fail with ECANCELED.
  * If the kernel refuses membarrier(2), objects in magazines and objects that
  * wait for a grace period also keep their slabs, and no destructor is called
- * for them: after this function the library calls none of the cache's.
+ * for them after this function returns, unless a thread of libumem_rcu has
+ * begun the call before.
  *
  * Source: umem_cache_destroy(3MALLOC).
  */

@@ -79,7 +79,7 @@ struct umem_cache {
 	 */
 	uintptr_t fast_at;
 	bool has_magazines; /* [I] */
-	bool destroyed;     /* by the program, while objects were in use */
+	bool destroyed;     /* [a] by the program, while objects were in use */
 	/* [a] Objects may be samples; see umem/profile/sample_object.c. */
 	bool may_be_sampled;
 	/* [a] The fast paths are closed because objects may be samples. */

@@ -61,7 +61,7 @@ destruct_chunk(struct slab_store *store, void *object)
 {
 	struct umem_cache *cache = cache_of(store);
 
-	if (cache->destruct == NULL || cache->destroyed)
+	if (cache->destruct == NULL || load_relaxed(&cache->destroyed))
 		return;
 	if (unlikely(store->is_annotated))
 		checker_unpoison(object, cache->bufsize, /* defined */ true);
@@ -443,7 +443,7 @@ cache_poison(struct umem_cache *cache, bool tell)
 	cache->mag.hot = cpu_header_none();
 	limit_end(cache);
 	cache_choose_fast(cache);
-	cache->destroyed = true;
+	store_relaxed(&cache->destroyed, true);
 	/* Its slabs are counted. */
 	lock_take(&cache_list_lock);
 	list_add_tail(&cache_destroyed_list, &cache->link);

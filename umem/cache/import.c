@@ -396,7 +396,7 @@ import_gate_open(struct umem_cache *cache)
 	}
 	lock_release(&cache->import->gate);
 	if (unlikely(load_relaxed(&import->npool) > import->pool_most) &&
-	    !cache->destroyed)
+	    !load_relaxed(&cache->destroyed))
 		pool_release(cache, SIZE_MAX, import->pool_most);
 }
 

@@ -17,8 +17,9 @@
  * so of two threads each gets one of the chunks.  The release of that exchange
  * publishes the chunk's contents; it pairs with the acquire of the exchange
  * that takes the chunk out.  A thread may be stopped or moved to another CPU at
- * any point.  A fork() while another thread is about to put a chunk back loses
- * that chunk in the child, and no other.
+ * any point: then it uses the slot of another CPU, which only costs time.  A
+ * fork() while another thread has a chunk in hand, between two slots or to put
+ * it back, loses that chunk in the child, and no other.
  */
 #include <assert.h>
 

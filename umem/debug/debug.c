@@ -485,7 +485,7 @@ check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
 static void
 write_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
-	if (cache->destruct != NULL && !cache->destroyed &&
+	if (cache->destruct != NULL && !load_relaxed(&cache->destroyed) &&
 	    (cache->debug & UMF_DEADBEEF) != 0)
 		cache->destruct(p, cache->priv);
 	log_contents(cache, bufctl);

@@ -941,7 +941,7 @@ sample_free_object(uint32_t index, void *object, const char *api)
 	s = sample_end_life(index, api, /* defers */ false);
 	if (s->is_guarded)
 		record_note_free(s);
-	if (cache->destruct != NULL && !cache->destroyed)
+	if (cache->destruct != NULL && !load_relaxed(&cache->destroyed))
 		cache->destruct(s->block, cache->priv);
 	sample_release(s);
 }
