@@ -1,6 +1,7 @@
 /* test_debug.c - the contents of chunks and records in a debugged cache */
 #include <check.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include "tests/unit/live.h"
 #include "tests/unit/child.h"
 #include "tests/unit/machine.h"
-#include "umem/debug/debug.h"
+#include "umem/debug/debug_inner.h"
 #include "umem/debug/error.h"
+#include "umem/debug/wait_sum.h"
 #include "umem/malloc/alloc.h"
 #include "umem/options.h"
 #include "umem/stats/stats.h"
@@ -243,7 +245,7 @@ START_TEST(records_tell_who_and_when)
 	struct bufctl_audit *record = record_of(cache, p);
 
 	ck_assert_ptr_eq(record->head.addr, p);
-	ck_assert_ptr_eq(record->head.cache, cache);
+	ck_assert_ptr_eq(record->cache, cache);
 	ck_assert_uint_eq(record->head.size, 100);
 	ck_assert_uint_eq(record->head.state, BUFCTL_ALLOCATED);
 	ck_assert_uint_eq(record->thread, os_thread_id());
@@ -490,6 +492,114 @@ START_TEST(every_bit_of_a_tag_is_looked_at)
 }
 END_TEST
 
+/*
+ * A hardened block has a tag of 8 bytes, up to the next block.  A change of any
+ * bit is found when that block is freed, and when the block itself is.
+ */
+START_TEST(every_bit_of_a_short_tag_is_looked_at_from_both_sides)
+{
+	int kept = dup(2);
+	unsigned class = 1;
+	struct umem_cache *cache;
+
+	debug.on = debug.hardened = debug.noabort = true;
+	while (size_classes.bytes[class] % 16 != 8 ||
+	       class_cache_if_made(class) != NULL)
+		class ++;
+	ck_assert_ptr_nonnull(class_cache_make(class));
+	cache = class_cache[class];
+	ck_assert_uint_eq(cache->tag_bytes, 8);
+	ck_assert_uint_eq(cache->slabs.layout.chunk, cache->tag_offset + 8);
+	ck_assert_int_ne(dup2(open("/dev/null", O_WRONLY), 2), -1);
+	for (unsigned bit = 0; bit < 64; bit++) {
+		size_t size = cache->bufsize;
+		char *p = debug_alloc(cache, size, API_MALLOC), *next, *tag;
+
+		while ((next = debug_alloc(cache, size, API_MALLOC)) !=
+		       p + cache->slabs.layout.chunk)
+			p = next;
+		tag = (char *)tag_of(cache, p) + bit / 8;
+		*tag ^= (char)(1 << bit % 8);
+		umem_abort_info.code = 99;
+		ck_assert(!debug_free(cache, next, SIZE_MAX, API_MALLOC));
+		ck_assert_uint_eq(umem_abort_info.code,
+		    bit < 8 ? UMERR_REDZONE : UMERR_BEFORE);
+		umem_abort_info.code = 99;
+		ck_assert(!debug_free(cache, p, SIZE_MAX, API_MALLOC));
+		ck_assert_uint_eq(umem_abort_info.code, UMERR_REDZONE);
+		ck_assert_ptr_eq(umem_abort_info.buffer, p);
+	}
+	dup2(kept, 2);
+}
+END_TEST
+
+static struct umem_cache *neighbours;
+static struct bufctl *before;
+static int done;
+
+/* Does to the tag what frees and allocations of the buffer do. */
+static void *
+change_tag(void *arg)
+{
+	while (load_relaxed(&done) == 0) {
+		debug_make_free(neighbours, before, before->addr);
+		debug_write_redzone(neighbours, before);
+	}
+	return arg;
+}
+
+/*
+ * A free looks at the tag before its buffer, which another thread may change
+ * at that moment.  _i: hardened.
+ */
+START_TEST(a_neighbour_may_be_freed_meanwhile)
+{
+	pthread_t thread;
+	char *p, *next;
+	struct bufctl *bufctl;
+
+	neighbours = make("guards,noabort", "neighbours", 40, 8, 0);
+	if (_i != 0) {
+		debug.nchoices = 0;
+		debug.on = debug.hardened = true;
+		neighbours = umem_cache_create(
+		    "hard", 40, 8, NULL, NULL, NULL, NULL, NULL, 0);
+	}
+	ck_assert_uint_eq(neighbours->tag_bytes, _i != 0 ? 8 : 24);
+	p = umem_cache_alloc(neighbours, 0);
+	while ((next = umem_cache_alloc(neighbours, 0)) !=
+	       p + neighbours->slabs.layout.chunk)
+		p = next;
+	before = &record_of(neighbours, p)->head;
+	bufctl = &record_of(neighbours, next)->head;
+	umem_abort_info.code = 99;
+	ck_assert_int_eq(pthread_create(&thread, NULL, change_tag, NULL), 0);
+	for (unsigned i = 0; i < 20000000 && umem_abort_info.code == 99; i++)
+		debug_previous_is_intact(neighbours, bufctl);
+	store_relaxed(&done, 1);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(umem_abort_info.code, 99);
+}
+END_TEST
+
+START_TEST(every_byte_of_a_waiting_buffer_counts)
+{
+	unsigned char bytes[33] = {0};
+	unsigned nsame = 0;
+
+	for (size_t n = 1; n < sizeof(bytes); n++)
+		for (size_t i = 0; i < n; i++)
+			for (unsigned change = 1; change < 256; change++) {
+				uint32_t sum = wait_sum(bytes, n);
+
+				bytes[i] ^= (unsigned char)change;
+				nsame += wait_sum(bytes, n) == sum;
+				bytes[i] = (unsigned char)(n * i);
+			}
+	ck_assert_uint_eq(nsame, 0);
+}
+END_TEST
+
 START_TEST(untouchable_objects_are_not_touched)
 {
 	vmem_t *ids = vmem_create(
@@ -620,6 +730,10 @@ debug_suite(void)
 	tcase_add_test(tc, what_waits_is_looked_at);
 	tcase_add_test(tc, what_waits_is_looked_at_in_the_end);
 	tcase_add_test(tc, every_bit_of_a_tag_is_looked_at);
+	tcase_add_test(
+	    tc, every_bit_of_a_short_tag_is_looked_at_from_both_sides);
+	tcase_add_loop_test(tc, a_neighbour_may_be_freed_meanwhile, 0, 2);
+	tcase_add_test(tc, every_byte_of_a_waiting_buffer_counts);
 	tcase_add_test(tc, untouchable_objects_are_not_touched);
 	tcase_add_test(tc, records_of_a_slab_may_exceed_4_gib);
 	tcase_add_test(tc, want_of_memory_leaves_all_whole);

@@ -77,6 +77,13 @@ START_TEST(the_guard_page_is_near_in_the_next_unit_too)
 }
 END_TEST
 
+/* The cache in the record of a freed buffer. */
+static const struct umem_cache *
+cache_of_freed(void *p)
+{
+	return ((struct bufctl_audit *)freed_find(&freed_firewall, p))->cache;
+}
+
 START_TEST(the_record_of_a_free_outlives_the_memory)
 {
 	struct umem_cache *cache = make("firewall=1,audit");
@@ -87,7 +94,7 @@ START_TEST(the_record_of_a_free_outlives_the_memory)
 	umem_cache_free(cache, p);
 	audit = (void *)freed_find(&freed_firewall, p);
 	ck_assert_ptr_nonnull(audit);
-	ck_assert_ptr_eq(audit->head.cache, cache);
+	ck_assert_ptr_eq(audit->cache, cache);
 	ck_assert_uint_eq(audit->head.state, BUFCTL_FREE);
 	ck_assert_uint_eq(audit->head.size, 100);
 	ck_assert_uint_eq(audit->thread, os_thread_id());
@@ -106,8 +113,8 @@ START_TEST(a_cache_that_was_destroyed_is_named_no_more)
 	umem_cache_free(one, p);
 	umem_cache_free(two, q);
 	umem_cache_destroy(one);
-	ck_assert_ptr_null(freed_find(&freed_firewall, p)->cache);
-	ck_assert_ptr_eq(freed_find(&freed_firewall, q)->cache, two);
+	ck_assert_ptr_null(cache_of_freed(p));
+	ck_assert_ptr_eq(cache_of_freed(q), two);
 	umem_cache_destroy(two);
 }
 END_TEST
@@ -134,8 +141,7 @@ START_TEST(a_cache_at_the_address_of_one_that_ended_is_named)
 	hook_meta_freed = create_there;
 	umem_cache_destroy(ending);
 	ck_assert_ptr_eq(next, ending);
-	ck_assert_ptr_eq(
-	    freed_find(&freed_firewall, freed_by_next)->cache, next);
+	ck_assert_ptr_eq(cache_of_freed(freed_by_next), next);
 	umem_cache_destroy(next);
 }
 END_TEST

@@ -98,7 +98,7 @@ struct umem_cache {
 	bool has_heap_slabs;                 /* [I] its slabs are of the heap */
 	const struct cache_backend *backend; /* [I] */
 	struct import *import; /* [I] the resources of an import cache */
-	bool tagged;           /* [I] a struct buftag follows each buffer */
+	uint32_t tag_bytes;    /* [I] of the tag in a chunk; 0: none */
 	size_t tag_offset;     /* [I] of the tag in a chunk */
 	bool checks_slack;     /* [I] a pattern is behind the requested size */
 	/* [I] Bytes of a free buffer that hold a pattern, and the pattern. */

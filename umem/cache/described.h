@@ -19,7 +19,7 @@
 	M(CACHE_CLASS, cache, umem_cache, class)                               \
 	M(CACHE_DEBUG, cache, umem_cache, debug)                               \
 	M(CACHE_CHECKS_SLACK, cache, umem_cache, checks_slack)                 \
-	M(CACHE_TAGGED, cache, umem_cache, tagged)                             \
+	M(CACHE_TAG_BYTES, cache, umem_cache, tag_bytes)                       \
 	M(CACHE_TAG_OFFSET, cache, umem_cache, tag_offset)                     \
 	M(CACHE_PATTERN_BYTES, cache, umem_cache, pattern_bytes)               \
 	M(CACHE_FREE_PATTERN, cache, umem_cache, free_pattern)                 \

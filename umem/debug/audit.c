@@ -69,7 +69,7 @@ audit_event(enum log_kind log, struct umem_cache *cache, struct slab *slab,
 	memset(&event.bufctl, 0, sizeof(event.bufctl));
 	event.bufctl.head.addr = addr;
 	event.bufctl.head.slab = slab;
-	event.bufctl.head.cache = cache;
+	event.bufctl.cache = cache;
 	event.bufctl.head.size = size;
 	audit_fill(&event.bufctl);
 	log_put(log, &event.bufctl, bufctl_log_bytes(debug.nframes));

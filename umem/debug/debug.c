@@ -7,7 +7,8 @@
  *
  * Chunk of a debugged cache
  *	buffer		rounded up to 8 bytes
- *	tag		24 bytes: redzone, bufctl, bufctl xor state
+ *	tag		24 bytes: redzone, bufctl, bufctl xor state;
+ *			hardened: 8 bytes, the redzone alone
  *	padding		up to the alignment, bytes of 0xbb
  *	A block of a size class may have a smaller size than the class.  Then
  *	the size is encoded in the redzone, and bytes of 0xbb follow the size up
@@ -19,9 +20,9 @@
  * Bufctl (struct bufctl)
  *	Each chunk has one, in an array of its slab, where the program cannot
  *	overrun it.  It has the size, the state and, with audit, the thread and
- *	the stack of the last transaction.  The tag points to it, but is not
- *	trusted: the bufctl is found by the address alone, from the slab and the
- *	number of the chunk.
+ *	the stack of the last transaction.  A tag of 24 bytes points to it, but
+ *	is not trusted: the bufctl is found by the address alone, from the slab
+ *	and the number of the chunk.
  *
  * Patterns (guards)
  *	A free buffer is filled with 0xdeadbeef, which is checked before the
@@ -91,27 +92,6 @@ bufctl_at(const struct slab *slab, unsigned i)
 	return slab_record(slab, i);
 }
 
-/*
- * Is this the bufctl of the buffer p, which was allocated at least once?  The
- * caller has the buffer: its slab counts it as allocated.
- */
-static inline bool
-bufctl_check(
-    const struct umem_cache *cache, const struct bufctl *bufctl, const void *p)
-{
-	const struct slab *slab = bufctl->slab;
-	size_t chunk = cache->slabs.layout.chunk, offset;
-
-	if (bufctl->addr != p || bufctl->cache != cache || slab == NULL ||
-	    slab->store != &cache->slabs)
-		return false;
-	offset = (uintptr_t)p - slab->first;
-	return offset % chunk == 0 &&
-	       bufctl == bufctl_at(slab, (unsigned)(offset / chunk)) &&
-	       bufctl->size <= cache->tag_offset && bufctl->api < API_COUNT &&
-	       bufctl->depth <= debug.nframes;
-}
-
 static bool
 constructs_each_time(const struct umem_cache *cache)
 {
@@ -124,7 +104,7 @@ undo_alloc(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
 {
 	void *bad;
 
-	umem_assert(bufctl_check(cache, bufctl, p));
+	umem_assert(bufctl->addr == p && bufctl->size <= cache->tag_offset);
 	add_relaxed(&cache->nrefused, 1);
 	debug_make_free(cache, bufctl, p);
 	store_relaxed(&bufctl->state, BUFCTL_FREE);
@@ -173,7 +153,7 @@ quarantined_is_intact(struct umem_cache *cache, void *p)
 	unsigned i;
 
 	slab_find_chunk(&cache->slabs, p, &slab, &i);
-	umem_assert(bufctl_check(cache, bufctl_at(slab, i), p));
+	umem_assert(bufctl_at(slab, i)->addr == p);
 	umem_assert(bufctl_at(slab, i)->state == BUFCTL_FREE);
 	return debug_free_is_intact(cache, bufctl_at(slab, i), p);
 }
@@ -217,6 +197,8 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 			return NULL;
 		slab_find_chunk(&cache->slabs, p, &slab, &i);
 		bufctl = bufctl_at(slab, i);
+		/* A load first would take a page fault of its own. */
+		store_relaxed(&bufctl->api, (uint8_t)api);
 		umem_assert(bufctl->state == BUFCTL_NEVER ||
 			    bufctl->state == BUFCTL_FREE);
 	} while (bufctl->state != BUFCTL_NEVER &&
@@ -242,7 +224,7 @@ bufctl_of(struct umem_cache *cache, void *p)
 	if (cache == &debug_large_cache)
 		return debug_large_bufctl(p);
 	slab_find_chunk(&cache->slabs, p, &slab, &i);
-	umem_assert(bufctl_check(cache, bufctl_at(slab, i), p));
+	umem_assert(bufctl_at(slab, i)->addr == p);
 	return bufctl_at(slab, i);
 }
 
@@ -305,7 +287,7 @@ report_freed_address(struct umem_cache *cache, const void *p)
 	if (bufctl == NULL)
 		bufctl = freed_find(&freed_large, p);
 	if (bufctl != NULL)
-		cache = bufctl->cache;
+		cache = ((struct bufctl_audit *)(void *)bufctl)->cache;
 	debug_report(
 	    bufctl != NULL || (uintptr_t)p - heap_window.base < heap_committed()
 		? UMERR_DUPFREE
@@ -358,7 +340,7 @@ report_interior_free(
 
 /* Returns the error of a free in this state, which is not ALLOCATED. */
 static enum error_code
-error_of_state(uint32_t state)
+error_of_state(unsigned state)
 {
 	if (state == BUFCTL_NEVER)
 		return UMERR_BADADDR;
@@ -373,11 +355,11 @@ static bool
 change_state(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
     enum bufctl_state to)
 {
-	uint32_t state = BUFCTL_ALLOCATED;
+	uint8_t state = BUFCTL_ALLOCATED;
 
 	umem_assert(to == BUFCTL_FREE || to == BUFCTL_WAITING);
-	if (__atomic_compare_exchange_n(&bufctl->state, &state, to, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (__atomic_compare_exchange_n(&bufctl->state, &state, (uint8_t)to,
+		false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		/* Before the writes of the free; see exit_check.c. */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		return true;
@@ -542,8 +524,6 @@ debug_defer_undo(struct umem_cache *cache, void *p)
 	struct bufctl *bufctl = bufctl_of(cache, p);
 
 	umem_assert(bufctl->state == BUFCTL_WAITING);
-	/* No resize is in progress. */
-	store_relaxed(&bufctl->sum, 0);
 	/* Release: the caller may pass the buffer to another thread. */
 	store_release(&bufctl->state, BUFCTL_ALLOCATED);
 }
@@ -639,7 +619,7 @@ debug_set_api(void *p, unsigned api)
 
 	umem_assert(api < API_COUNT);
 	if (debug_owns(class) && (bufctl = block_bufctl(class, p)) != NULL)
-		bufctl->api = (uint16_t)api;
+		bufctl->api = (uint8_t)api;
 }
 
 bool

@@ -16,7 +16,10 @@
 #define PATTERN_REDZONE 0xfeedfacefeedfaceull
 #define PATTERN_END     0xbb /* bytes between the requested size and the tag */
 
-/* Follows a buffer, at cache->tag_offset. */
+/*
+ * Follows a buffer, at cache->tag_offset.  Only its first word, if the cache is
+ * hardened.
+ */
 struct buftag {
 	uint64_t redzone; /* size encoded in the upper half, if it is known */
 	struct bufctl *bufctl;
@@ -32,7 +35,7 @@ struct buftag {
 	(REDZONE_FACTOR * (uint32_t)(size) + REDZONE_ADDEND)
 
 enum bufctl_state {
-	BUFCTL_NEVER, /* never allocated; all zeros */
+	BUFCTL_NEVER, /* never allocated */
 	BUFCTL_ALLOCATED,
 	BUFCTL_FREE,
 	BUFCTL_RETIRED, /* found corrupt and retired: not allocated again */
@@ -52,23 +55,23 @@ enum alloc_api {
 
 /* One for each buffer of a debugged cache, in an array of the slab. */
 struct bufctl {
+	void *addr;        /* of the buffer; NULL: never allocated */
+	struct slab *slab; /* NULL: a large block */
+	uint64_t size;     /* bytes requested */
 	/*
-	 * [a] ALLOCATED: number of the change, see exit_check.c.
-	 * WAITING: checksum of the bytes, see wait_sum.h
+	 * [a] Number of the change, see exit_check.c.  WAITING, with guards:
+	 * checksum of the bytes, see wait_sum.h
 	 */
-	uint64_t sum;
-	void *addr; /* of the buffer; NULL: never allocated */
-	struct slab *slab;
-	struct umem_cache *cache;
-	uint64_t size;  /* bytes requested */
-	uint32_t state; /* [a] enum bufctl_state */
-	uint16_t api;   /* enum alloc_api */
+	uint32_t sum;
+	uint8_t state;  /* [a] enum bufctl_state */
+	uint8_t api;    /* enum alloc_api */
 	uint16_t depth; /* frames in the stack; 0 without audit */
 };
 
-/* With UMF_AUDIT. */
+/* With UMF_AUDIT or UMF_FIREWALL, and of large blocks. */
 struct bufctl_audit {
 	struct bufctl head;
+	struct umem_cache *cache;
 	uint64_t timestamp;      /* ns, CLOCK_MONOTONIC */
 	uint64_t thread;         /* the kernel's number */
 	void *contents;          /* copy in the contents log */
@@ -79,10 +82,10 @@ struct bufctl_audit {
 };
 
 _Static_assert(sizeof(struct buftag) == 24, "umem verify knows this size");
-_Static_assert(sizeof(struct bufctl) == 48, "no implicit padding");
+_Static_assert(sizeof(struct bufctl) == 32, "no implicit padding");
 _Static_assert(sizeof(struct bufctl_audit) % sizeof(uint64_t) == 0,
     "bufctls of an array are aligned");
-_Static_assert(API_COUNT <= UINT16_MAX, "bufctl.api has 16 bits");
+_Static_assert(API_COUNT <= UINT8_MAX, "bufctl.api has 8 bits");
 
 /* Defaults and a limit of libumem. */
 #define AUDIT_FRAMES_DEFAULT 15
@@ -137,8 +140,8 @@ struct debug {
 extern hidden struct debug debug;
 
 /*
- * Selects the checks of a cache that is about to be created: sets cache->debug
- * and cache->tag_offset, which depend on its other fields.
+ * Selects the checks of a cache that is about to be created: sets cache->debug,
+ * cache->tag_offset and cache->tag_bytes, which depend on its other fields.
  */
 void debug_plan(struct umem_cache *cache, const char *name, bool sourced);
 

@@ -37,13 +37,21 @@ debug_report(enum error_code code, const struct umem_cache *cache,
 	error_report(&info);
 }
 
+static struct umem_cache *
+cache_of(const struct bufctl *bufctl)
+{
+	return bufctl->slab == NULL ? &debug_large_cache
+				    : container_of(bufctl->slab->store,
+					  struct umem_cache, slabs);
+}
+
 bool
 debug_retire(
     enum error_code code, struct bufctl *bufctl, struct error_info info)
 {
 	umem_assert(bufctl->state != BUFCTL_NEVER);
 	info.deferred = bufctl->state == BUFCTL_WAITING;
-	debug_report(code, bufctl->cache, bufctl, bufctl->addr, info);
+	debug_report(code, cache_of(bufctl), bufctl, bufctl->addr, info);
 	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
 	return false;
 }
@@ -54,7 +62,7 @@ pattern_fill(void *p, size_t n, uint64_t pattern)
 	uint64_t *word = p;
 
 	umem_assert(n % sizeof(*word) == 0);
-	umem_assert((uintptr_t)p % sizeof(*word) == 0);
+	umem_assert(n == 0 || (uintptr_t)p % sizeof(*word) == 0);
 	if (pattern == 0)
 		memset(p, 0, n);
 	for (size_t i = 0; pattern != 0 && i < n / sizeof(*word); i++)
@@ -69,7 +77,7 @@ pattern_find_change(const void *p, size_t n, uint64_t pattern)
 	size_t i = 0;
 
 	umem_assert(n % sizeof(*word) == 0);
-	umem_assert((uintptr_t)p % sizeof(*word) == 0);
+	umem_assert(n == 0 || (uintptr_t)p % sizeof(*word) == 0);
 	/* All words equal the first one if each equals the next. */
 	if (n != 0 && word[0] == pattern && memcmp(word, word + 1, n - 8) == 0)
 		return n / sizeof(*word);
@@ -91,6 +99,36 @@ pattern_is_intact(
 	    .expected = pattern,
 	    .found = ((const uint64_t *)p)[i]};
 	return false;
+}
+
+/*
+ * Is the state in a tag one of these?  A tag of 8 bytes has none.  The owner of
+ * the buffer may change the state at this moment, so it is read once.
+ */
+static unchecked bool
+tag_has_state(const struct umem_cache *cache, const struct buftag *tag,
+    const struct bufctl *bufctl, uintptr_t state, uintptr_t other)
+{
+	uintptr_t found;
+
+	if (cache->tag_bytes < sizeof(*tag))
+		return true;
+	found = load_relaxed(&tag->bxstat) ^ (uintptr_t)bufctl;
+	return load_relaxed(&tag->bufctl) == bufctl &&
+	       (found == state || found == other);
+}
+
+/* Returns the error of a tag that does not have this state. */
+static unchecked struct error_info
+tag_error(const struct buftag *tag, uintptr_t state)
+{
+	uintptr_t found =
+	    (uintptr_t)load_relaxed(&tag->bufctl) ^ load_relaxed(&tag->bxstat);
+
+	return (struct error_info){
+	    .code = found == state ? UMERR_BADBUFCTL : UMERR_BADBUFTAG,
+	    .found = found,
+	    .expected = state};
 }
 
 /* Returns the value of the redzone of an allocated buffer of this size. */
@@ -139,17 +177,17 @@ static uint64_t *
 padding_of_tag(
     const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
 {
-	size_t end = cache->tag_offset + sizeof(*tag);
+	size_t end = cache->tag_offset + cache->tag_bytes;
 
 	*bytes = cache->slabs.layout.chunk < end
 		     ? 0
 		     : cache->slabs.layout.chunk - end;
-	return (uint64_t *)(uintptr_t)(tag + 1);
+	return (uint64_t *)((uintptr_t)tag + cache->tag_bytes);
 }
 
 /*
- * Returns the offset from the tag's end of the first word of the padding that a
- * write has changed; SIZE_MAX: none.
+ * Returns the offset of the first word of the padding that a write has changed;
+ * SIZE_MAX: none.
  */
 static size_t
 padding_find_change(const struct umem_cache *cache, const struct buftag *tag)
@@ -158,7 +196,8 @@ padding_find_change(const struct umem_cache *cache, const struct buftag *tag)
 	const uint64_t *padding = padding_of_tag(cache, tag, &bytes);
 	size_t i = pattern_find_change(padding, bytes, PATTERN_END_WORD);
 
-	return i < bytes / 8 ? i * 8 : SIZE_MAX;
+	return i < bytes / 8 ? cache->tag_offset + cache->tag_bytes + i * 8
+			     : SIZE_MAX;
 }
 
 /*
@@ -199,24 +238,18 @@ tail_is_intact(const struct umem_cache *cache, const struct bufctl *bufctl,
 {
 	const struct buftag *tag = debug_tag(cache, bufctl->addr);
 	size_t offset = redzone_find_change(cache, bufctl, size);
-	const struct bufctl *pointer = bufctl;
-	uintptr_t state = BUFTAG_ALLOCATED;
 
 	if (offset == SIZE_MAX && tag != NULL) {
-		pointer = load_relaxed(&tag->bufctl);
-		state = load_relaxed(&tag->bxstat) ^ (uintptr_t)pointer;
+		if (!tag_has_state(cache, tag, bufctl, BUFTAG_ALLOCATED,
+			BUFTAG_ALLOCATED)) {
+			*info = tag_error(tag, BUFTAG_ALLOCATED);
+			return false;
+		}
 		offset = padding_find_change(cache, tag);
-		if (offset != SIZE_MAX)
-			offset += cache->tag_offset + sizeof(*tag);
 	}
-	if (state == BUFTAG_ALLOCATED && pointer == bufctl &&
-	    offset == SIZE_MAX)
+	if (offset == SIZE_MAX)
 		return true;
-	*info = (struct error_info){
-	    .offset = offset, .found = state, .expected = BUFTAG_ALLOCATED};
-	info->code = state != BUFTAG_ALLOCATED ? UMERR_BADBUFTAG
-		     : pointer != bufctl       ? UMERR_BADBUFCTL
-					       : UMERR_REDZONE;
+	*info = (struct error_info){.code = UMERR_REDZONE, .offset = offset};
 	return false;
 }
 
@@ -235,10 +268,12 @@ debug_redzone_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
  * tag_is_plausible()).
  */
 static void
-tag_write(struct buftag *tag, uint64_t redzone, struct bufctl *bufctl,
-    uintptr_t state)
+tag_write(const struct umem_cache *cache, struct buftag *tag, uint64_t redzone,
+    struct bufctl *bufctl, uintptr_t state)
 {
 	store_relaxed(&tag->redzone, redzone);
+	if (cache->tag_bytes < sizeof(*tag))
+		return;
 	store_relaxed(&tag->bufctl, bufctl);
 	store_relaxed(&tag->bxstat, (uintptr_t)bufctl ^ state);
 }
@@ -246,25 +281,30 @@ tag_write(struct buftag *tag, uint64_t redzone, struct bufctl *bufctl,
 /*
  * Checks the tag of the buffer before p.  The owner of that buffer may free or
  * allocate it at this moment.  Therefore only words are compared that no
- * transaction changes: the pointer to its bufctl, the lower half of the
- * redzone, and the state, which must be one of two values.
+ * transaction changes: the lower half of the redzone and the pointer to the
+ * bufctl.  The state must be one of two values, and the upper half of the
+ * redzone that of a free buffer or one that encodes a size.
  */
 static bool
-tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
+tag_is_plausible(const struct umem_cache *cache, const struct buftag *tag,
+    const struct bufctl *bufctl)
 {
 	uint64_t redzone = load_relaxed(&tag->redzone);
-	uintptr_t state = load_relaxed(&tag->bxstat) ^ (uintptr_t)bufctl;
+	uint32_t upper = redzone >> 32;
 
 	return (uint32_t)redzone == (uint32_t)PATTERN_REDZONE &&
-	       load_relaxed(&tag->bufctl) == bufctl &&
-	       (state == BUFTAG_ALLOCATED || state == BUFTAG_FREE);
+	       (upper == PATTERN_REDZONE >> 32 ||
+		   (cache->class != 0 &&
+		       upper % REDZONE_FACTOR == REDZONE_ADDEND &&
+		       upper / REDZONE_FACTOR <= cache->tag_offset)) &&
+	       tag_has_state(cache, tag, bufctl, BUFTAG_ALLOCATED, BUFTAG_FREE);
 }
 
 bool
 debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
     struct error_info *info)
 {
-	uint64_t sum;
+	uint32_t sum;
 	size_t size;
 
 	/* Acquire; pairs with the release in debug_make_allocated(). */
@@ -283,9 +323,7 @@ debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
 	    load_relaxed(&bufctl->sum) != sum)
 		return true;
 	info->at_exit = 1;
-	info->address = info->buffer = bufctl->addr;
 	info->cache = (struct umem_cache *)(uintptr_t)cache;
-	info->slab = bufctl->slab;
 	info->bufctl = bufctl;
 	return false;
 }
@@ -293,21 +331,21 @@ debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
 /*
  * Was an allocated buffer overrun, up to the next buffer?  A write before the
  * start of the next buffer changes the same bytes, from their end on.  So if
- * only the tag has changed, behind bytes that belong to no tag and are intact,
- * it was such a write.  Stores the first byte that has changed in info.
+ * the first byte that has changed is in the tag, behind bytes that are intact,
+ * it was such a write.  Stores that byte in info.
  */
 static bool
 buffer_is_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
     struct error_info *info)
 {
 	/* Acquire; pairs with the release in debug_make_allocated(). */
-	uint32_t state = load_acquire(&bufctl->state);
+	unsigned state = load_acquire(&bufctl->state);
 
 	if (state != BUFCTL_ALLOCATED && state != BUFCTL_WAITING)
 		return false;
 	info->offset = redzone_find_change(cache, bufctl, bufctl->size);
-	return info->offset != SIZE_MAX &&
-	       (info->offset < cache->tag_offset ||
+	return info->offset < cache->tag_offset ||
+	       (info->offset == cache->tag_offset &&
 		   bufctl->size == cache->tag_offset);
 }
 
@@ -318,11 +356,12 @@ buffer_is_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
 static bool
 overrun_is_reported(struct bufctl *bufctl, struct bufctl *before)
 {
+	const struct umem_cache *cache = cache_of(bufctl);
 	struct error_info info = {.behind = bufctl->addr};
 
-	if (!buffer_is_overrun(bufctl->cache, before, &info))
+	if (!buffer_is_overrun(cache, before, &info))
 		return false;
-	debug_report(UMERR_REDZONE, bufctl->cache, before, before->addr, info);
+	debug_report(UMERR_REDZONE, cache, before, before->addr, info);
 	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
 	return true;
 }
@@ -344,7 +383,7 @@ debug_previous_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 	struct bufctl *before = bufctl_before(cache, bufctl);
 	uintptr_t p = (uintptr_t)bufctl->addr;
 	const struct buftag *tag;
-	uint32_t state;
+	unsigned state;
 
 	if (before == NULL)
 		return true;
@@ -352,7 +391,7 @@ debug_previous_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 	state = load_acquire(&before->state);
 	tag = debug_tag(cache, (void *)(p - cache->slabs.layout.chunk));
 	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_RETIRED ||
-	    (tag_is_plausible(tag, before) &&
+	    (tag_is_plausible(cache, tag, before) &&
 		padding_find_change(cache, tag) == SIZE_MAX))
 		return true;
 	return !overrun_is_reported(bufctl, before) &&
@@ -377,10 +416,12 @@ wait_sum_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
 void
 debug_wait_begin(const struct umem_cache *cache, struct bufctl *bufctl)
 {
+	size_t n = wait_sum_bytes(cache, bufctl);
+
 	umem_assert(bufctl->state == BUFCTL_WAITING);
-	/* Atomic, because the check at exit may read it. */
-	store_relaxed(&bufctl->sum,
-	    wait_sum(bufctl->addr, wait_sum_bytes(cache, bufctl)));
+	/* A hardened buffer keeps its number; see exit_check.c. */
+	if (n != 0)
+		bufctl->sum = wait_sum(bufctl->addr, n);
 }
 
 bool
@@ -391,7 +432,7 @@ debug_wait_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
 	umem_assert(bufctl->state == BUFCTL_WAITING);
 	if (!debug_redzone_is_intact(cache, bufctl))
 		return false;
-	return wait_sum(bufctl->addr, n) == bufctl->sum ||
+	return n == 0 || wait_sum(bufctl->addr, n) == bufctl->sum ||
 	       debug_retire(
 		   UMERR_WAITMOD, bufctl, (struct error_info){.expected = n});
 }
@@ -407,19 +448,19 @@ debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl)
 		memset(p + slack.from[part], PATTERN_END,
 		    slack.to[part] - slack.from[part]);
 	if (tag != NULL)
-		tag_write(tag, redzone_value(cache, bufctl->size), bufctl,
-		    BUFTAG_ALLOCATED);
+		tag_write(cache, tag, redzone_value(cache, bufctl->size),
+		    bufctl, BUFTAG_ALLOCATED);
 }
 
 /* Reports that a free buffer was modified, at the offset in info. */
 static bool
 report_modified(struct bufctl *bufctl, struct error_info info)
 {
-	const struct umem_cache *cache = bufctl->cache;
+	const struct umem_cache *cache = cache_of(bufctl);
 	struct bufctl *before = bufctl_before(cache, bufctl);
 
 	/* A write past the end of the buffer before begins there. */
-	return (info.offset != 0 || before == NULL || !cache->tagged ||
+	return (info.offset != 0 || before == NULL || cache->tag_bytes == 0 ||
 		   !overrun_is_reported(bufctl, before)) &&
 	       debug_retire(UMERR_MODIFIED, bufctl, info);
 }
@@ -430,7 +471,6 @@ debug_free_is_intact(
 {
 	struct error_info info;
 	const struct buftag *tag = debug_tag(cache, p);
-	uintptr_t state;
 
 	if (!pattern_is_intact(
 		p, cache->pattern_bytes, cache->free_pattern, &info))
@@ -442,11 +482,9 @@ debug_free_is_intact(
 		info.offset = cache->tag_offset;
 		return debug_retire(UMERR_MODIFIED, bufctl, info);
 	}
-	state = (uintptr_t)tag->bufctl ^ tag->bxstat;
-	return (tag->bufctl == bufctl && state == BUFTAG_FREE) ||
-	       debug_retire(UMERR_BADBUFTAG, bufctl,
-		   (struct error_info){
-		       .found = state, .expected = BUFTAG_FREE});
+	return tag_has_state(cache, tag, bufctl, BUFTAG_FREE, BUFTAG_FREE) ||
+	       debug_retire(
+		   UMERR_BADBUFTAG, bufctl, tag_error(tag, BUFTAG_FREE));
 }
 
 bool
@@ -469,10 +507,9 @@ debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 
 	umem_assert(bufctl->addr == p);
 	umem_assert(bufctl->state != BUFCTL_RETIRED);
-	if (debug_has_patterns(cache))
-		pattern_fill(p, cache->pattern_bytes, cache->free_pattern);
+	pattern_fill(p, cache->pattern_bytes, cache->free_pattern);
 	if (tag != NULL)
-		tag_write(tag, PATTERN_REDZONE, bufctl, BUFTAG_FREE);
+		tag_write(cache, tag, PATTERN_REDZONE, bufctl, BUFTAG_FREE);
 }
 
 void
@@ -485,11 +522,10 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 	 * A hardened buffer is already zero, because its free pattern was
 	 * checked.
 	 */
-	if (debug_has_patterns(cache) &&
-	    (!debug_is_hardened(cache) || bufctl->state == BUFCTL_NEVER))
+	if (!debug_is_hardened(cache) || bufctl->state == BUFCTL_NEVER)
 		pattern_fill(p, cache->pattern_bytes,
 		    debug_is_hardened(cache) ? 0 : PATTERN_UNINIT);
-	if (bufctl->state == BUFCTL_NEVER && cache->tagged) {
+	if (bufctl->state == BUFCTL_NEVER && cache->tag_bytes != 0) {
 		size_t bytes;
 		uint64_t *padding =
 		    padding_of_tag(cache, debug_tag(cache, p), &bytes);
@@ -499,9 +535,10 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 	debug_change_begin(bufctl);
 	bufctl->addr = p;
 	bufctl->slab = slab;
-	bufctl->cache = cache;
 	store_relaxed(&bufctl->size, size);
-	bufctl->api = (uint16_t)api;
+	bufctl->api = (uint8_t)api;
+	if (cache->slabs.record_bytes != sizeof(*bufctl))
+		((struct bufctl_audit *)(void *)bufctl)->cache = cache;
 	debug_write_redzone(cache, bufctl);
 	debug_change_end(bufctl);
 	store_release(&bufctl->state, BUFCTL_ALLOCATED);

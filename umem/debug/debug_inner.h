@@ -29,7 +29,7 @@ debug_tag(const struct umem_cache *cache, const void *p)
 {
 	uintptr_t tag = (uintptr_t)p + debug_tag_offset(cache, p);
 
-	if (!cache->tagged)
+	if (cache->tag_bytes == 0)
 		return NULL;
 	umem_assert(tag % sizeof(uint64_t) == 0);
 	return (struct buftag *)tag;
@@ -48,12 +48,6 @@ debug_has_quarantine(const struct umem_cache *cache)
 	return (cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0;
 }
 
-static inline bool
-debug_has_patterns(const struct umem_cache *cache)
-{
-	return cache->pattern_bytes != 0;
-}
-
 static inline void
 debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
 {
@@ -69,7 +63,7 @@ debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
 static inline void
 debug_change_begin(struct bufctl *bufctl)
 {
-	uint64_t sum = load_relaxed(&bufctl->sum);
+	uint32_t sum = load_relaxed(&bufctl->sum);
 
 	store_relaxed(&bufctl->sum, sum | 1);
 	/* Before the writes of the change; see exit_check.c. */
@@ -79,7 +73,7 @@ debug_change_begin(struct bufctl *bufctl)
 static inline void
 debug_change_end(struct bufctl *bufctl)
 {
-	uint64_t sum = load_relaxed(&bufctl->sum);
+	uint32_t sum = load_relaxed(&bufctl->sum);
 
 	store_release(&bufctl->sum, sum + 1);
 }

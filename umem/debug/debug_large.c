@@ -50,8 +50,7 @@ debug_start(void)
 	if (debug_large_cache.debug != 0) {
 		debug_large_cache.debug |= UMF_REDZONE;
 		debug_large_cache.checks_slack = true;
-		debug_large_cache.tagged =
-		    (debug_large_cache.debug & UMF_FIREWALL) == 0;
+		debug_large_cache.tag_bytes = sizeof(struct buftag);
 	}
 }
 

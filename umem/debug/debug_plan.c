@@ -23,19 +23,16 @@ struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT,
 static bool
 pattern_matches(const char *name, const char *pattern, const char *end)
 {
-	for (; pattern < end; pattern++, name++) {
-		if (*pattern == '*') {
-			for (const char *rest = name;; rest++) {
-				if (pattern_matches(rest, pattern + 1, end))
-					return true;
-				if (*rest == '\0')
-					return false;
-			}
-		}
-		if (*name == '\0' || (*pattern != '?' && *pattern != *name))
-			return false;
-	}
-	return *name == '\0';
+	if (pattern == end)
+		return *name == '\0';
+	if (*pattern == '*' && pattern_matches(name, pattern + 1, end))
+		return true;
+	if (*name == '\0')
+		return false;
+	if (*pattern == '*')
+		return pattern_matches(name + 1, pattern, end);
+	return (*pattern == '?' || *pattern == *name) &&
+	       pattern_matches(name + 1, pattern + 1, end);
 }
 
 static bool
@@ -138,33 +135,24 @@ plan_pattern_bytes(const struct umem_cache *cache)
 	return n < debug.verify_max ? n : align_down(debug.verify_max, 8);
 }
 
-/* Do the bytes behind the requested size hold a pattern? */
-static bool
-plan_checks_slack(const struct umem_cache *cache)
-{
-	return (cache->debug & (UMF_REDZONE | UMF_DEADBEEF | UMF_FIREWALL |
-				   UMF_HARDENED)) != 0 &&
-	       (cache->flags & UMC_NOTOUCH) == 0;
-}
-
 void
 debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 {
 	cache->tag_offset = align_up(cache->bufsize, 8);
 	cache->debug = plan_flags(cache, name, sourced);
-	cache->tagged = (cache->debug & (UMF_TAGGED | UMF_HARDENED)) != 0 &&
-			(cache->debug & UMF_FIREWALL) == 0 &&
-			cache->bufsize != 0 &&
-			(cache->flags & UMC_NOTOUCH) == 0;
-	cache->checks_slack = plan_checks_slack(cache);
+	cache->tag_bytes =
+	    (cache->debug & UMF_TAGGED) != 0     ? sizeof(struct buftag)
+	    : (cache->debug & UMF_HARDENED) != 0 ? sizeof(uint64_t)
+						 : 0;
+	if ((cache->debug & UMF_FIREWALL) != 0 || cache->bufsize == 0 ||
+	    (cache->flags & UMC_NOTOUCH) != 0)
+		cache->tag_bytes = 0;
+	cache->checks_slack =
+	    (cache->debug & (UMF_TAGGED | UMF_FIREWALL | UMF_HARDENED)) != 0 &&
+	    (cache->flags & UMC_NOTOUCH) == 0;
 	cache->pattern_bytes = plan_pattern_bytes(cache);
 	umem_assert(cache->pattern_bytes % 8 == 0);
 	umem_assert(cache->pattern_bytes <= cache->tag_offset);
-	umem_assert((cache->debug & UMF_FIREWALL) == 0 ||
-		    (cache->debug & (UMF_TAGGED | UMF_HARDENED)) ==
-			(cache->debug & UMF_AUDIT));
-	umem_assert((cache->flags & UMC_TYPESAFE_BY_RCU) == 0 ||
-		    (cache->debug & (UMF_DEADBEEF | UMF_FIREWALL)) == 0);
 	cache->free_pattern =
 	    (cache->debug & UMF_HARDENED) != 0 ? 0 : PATTERN_FREE;
 }
@@ -172,11 +160,10 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 size_t
 debug_chunk_bytes(const struct umem_cache *cache)
 {
-	size_t bytes = cache->tag_offset + sizeof(struct buftag);
-
-	if (!cache->tagged)
-		bytes = cache->bufsize;
-	return align_up(bytes, cache->align);
+	return align_up(cache->tag_bytes == 0
+			    ? cache->bufsize
+			    : cache->tag_offset + cache->tag_bytes,
+	    cache->align);
 }
 
 size_t
@@ -184,6 +171,7 @@ debug_bufctl_bytes(const struct umem_cache *cache)
 {
 	if (cache->debug == 0)
 		return 0;
-	return cache->debug & UMF_AUDIT ? bufctl_audit_bytes(debug.nframes)
-					: sizeof(struct bufctl);
+	return (cache->debug & (UMF_AUDIT | UMF_FIREWALL)) != 0
+		   ? bufctl_audit_bytes(debug.nframes)
+		   : sizeof(struct bufctl);
 }

@@ -48,11 +48,11 @@
 	M(BUFCTL_SUM, bufctl, bufctl, sum)                                     \
 	M(BUFCTL_ADDR, bufctl, bufctl, addr)                                   \
 	M(BUFCTL_SLAB, bufctl, bufctl, slab)                                   \
-	M(BUFCTL_CACHE, bufctl, bufctl, cache)                                 \
 	M(BUFCTL_SIZE, bufctl, bufctl, size)                                   \
 	M(BUFCTL_STATE, bufctl, bufctl, state)                                 \
 	M(BUFCTL_API, bufctl, bufctl, api)                                     \
 	M(BUFCTL_DEPTH, bufctl, bufctl, depth)                                 \
+	M(AUDIT_CACHE, bufctl_audit, bufctl_audit, cache)                      \
 	M(AUDIT_TIMESTAMP, bufctl_audit, bufctl_audit, timestamp)              \
 	M(AUDIT_THREAD, bufctl_audit, bufctl_audit, thread)                    \
 	M(AUDIT_ALLOCATED_TIME, bufctl_audit, bufctl_audit, allocated_time)    \

@@ -179,7 +179,7 @@ error_say_transaction(const struct bufctl *bufctl, uint64_t now)
 	    "previous transaction on buffer %lx:", (uintptr_t)bufctl->addr);
 	error_say_time(audit->thread, now - audit->timestamp);
 	report_line("  slab=%lx  cache: %s", (uintptr_t)bufctl->slab,
-	    cache_name(bufctl->cache));
+	    cache_name(audit->cache));
 	report_frames(audit->stack, bufctl->depth);
 	if (audit->allocated_time == 0)
 		return;

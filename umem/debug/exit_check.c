@@ -4,8 +4,8 @@
  * A free checks the bytes behind its block.  With UMEM_OPTIONS=hardened exit()
  * therefore checks the blocks that the program still holds, after the handlers
  * that the program registered: the slack behind the requested size, the tag
- * and the padding, in all caches of size classes.  It writes nothing to them,
- * so that a child of fork() copies no page.  Then it reports the damaged
+ * and the padding, in caches of size classes without guards.  It writes nothing
+ * there, so that a child of fork() copies no page.  Then it reports the damaged
  * blocks, and aborts like any other report.  _exit() and signals that end the
  * process check nothing.
  *
@@ -28,7 +28,9 @@
  *			ALLOCATED by a later allocation, and then its second
  *			load of sum returns another number.
  *	deferred free	WAITING is as FREE; debug_defer_undo() goes back to
- *			ALLOCATED, and neither changes bytes behind the block.
+ *			ALLOCATED.  Neither changes bytes behind the block, nor
+ *			sum: only guards store a checksum there, and caches with
+ *			guards are not checked.
  *	resize		debug_resize() changes sum as an allocation does.  The
  *			check reports no block with an odd number, nor one with
  *			a number that has changed.  The program writes to the
@@ -112,7 +114,8 @@ check_cache(struct check *check)
 	struct slab_store *store = &check->cache->slabs;
 	bool goes_on = true;
 
-	if (check->cache->debug == 0 || !check->cache->checks_slack ||
+	if (!check->cache->checks_slack ||
+	    (check->cache->debug & UMF_DEADBEEF) != 0 ||
 	    !lock_try_long(&store->lock))
 		return os_now_ns() < check->deadline;
 	goes_on = slab_each_used_locked(store, check_slab_locked, check);
@@ -131,8 +134,10 @@ exit_check(uint64_t limit_ns)
 		if (check.cache != NULL && !check_cache(&check))
 			break;
 	}
-	for (unsigned i = 0; i < check.n; i++)
-		error_report(&check.damage[i]);
+	for (const struct error_info *e = check.damage;
+	     e < check.damage + check.n; e++)
+		debug_report((enum error_code)e->code, e->cache, e->bufctl,
+		    e->bufctl->addr, *e);
 	return check.n;
 }
 

@@ -16,10 +16,11 @@
 #define WAIT_SUM_BYTES ((size_t)1 << 20)
 
 /*
- * Any change of a single word changes the sum: each step is a bijection of the
- * sum so far, and of the word.
+ * Each step is a bijection of the sum so far and of the word, so any change of
+ * a single word changes the sum of 64 bits.  Of these the result has 32, and
+ * each of them depends on all: one change of 2^32 is not noticed.
  */
-static inline uint64_t
+static inline uint32_t
 wait_sum(const void *p, size_t n)
 {
 	const unsigned char *at = p;
@@ -32,7 +33,8 @@ wait_sum(const void *p, size_t n)
 	}
 	word = 0;
 	__builtin_memcpy(&word, at, n);
-	return hash_multiply(sum ^ word);
+	sum = hash_multiply(sum ^ word);
+	return (uint32_t)(sum ^ sum >> 32);
 }
 
 #endif

@@ -54,17 +54,16 @@ static struct checks
 checks_of(const struct model *model, const struct cache *c)
 {
 	const struct layout *l = model->layout;
-	bool tagged = layout_get(l, c->record, L_CACHE_TAGGED) != 0;
 	struct checks checks = {
 	    .tag_offset = layout_get(l, c->record, L_CACHE_TAG_OFFSET),
-	    .tag_bytes = tagged ? constant_of(model, L_TAG_BYTES) : 0,
+	    .tag_bytes = layout_get(l, c->record, L_CACHE_TAG_BYTES),
 	    .padding = c->chunk,
 	    .checks_slack = layout_get(l, c->record, L_CACHE_CHECKS_SLACK) != 0,
 	    .pattern_bytes = layout_get(l, c->record, L_CACHE_PATTERN_BYTES),
 	    .free_pattern = layout_get(l, c->record, L_CACHE_FREE_PATTERN),
 	    .end_byte = (unsigned char)constant_of(model, L_PATTERN_END)};
 
-	if (tagged)
+	if (checks.tag_bytes != 0)
 		checks.padding = checks.tag_offset + checks.tag_bytes;
 	return checks;
 }
@@ -80,7 +79,8 @@ is_checked(const struct checks *checks)
 static bool
 checks_fit(const struct checks *checks, const struct cache *c)
 {
-	return checks->tag_bytes <= c->chunk &&
+	return checks->tag_bytes % sizeof(uint64_t) == 0 &&
+	       checks->tag_bytes <= c->chunk &&
 	       checks->tag_offset <= c->chunk - checks->tag_bytes;
 }
 
@@ -107,10 +107,11 @@ tag_fault(const struct subject *subject, enum layout_entry state)
 	const char *tag = subject->buffer + subject->checks->tag_offset;
 	uint64_t bufctl = subject->audit.at;
 
-	assert(subject->checks->tag_bytes != 0);
-	return layout_get(l, tag, L_TAG_BUFCTL) == bufctl &&
-		       layout_get(l, tag, L_TAG_BXSTAT) ==
-			   (bufctl ^ layout_value(l, state))
+	/* The tag of a hardened buffer has no bufctl. */
+	return subject->checks->tag_bytes < layout_value(l, L_TAG_BYTES) ||
+		       (layout_get(l, tag, L_TAG_BUFCTL) == bufctl &&
+			   layout_get(l, tag, L_TAG_BXSTAT) ==
+			       (bufctl ^ layout_value(l, state)))
 		   ? NULL
 		   : "has a corrupt buftag";
 }
@@ -225,7 +226,7 @@ waiting_is_changed(const struct subject *subject)
 		n = WAIT_SUM_BYTES;
 	if (n > layout_get(l, debug, L_DEBUG_VERIFY_MAX))
 		n = layout_get(l, debug, L_DEBUG_VERIFY_MAX);
-	return n <= subject->cache->chunk &&
+	return n != 0 && n <= subject->cache->chunk &&
 	       wait_sum(subject->buffer, n) !=
 		   layout_get(l, record, L_BUFCTL_SUM);
 }

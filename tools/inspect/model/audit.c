@@ -3,8 +3,9 @@
  *
  * A debugged cache has a record for each of its buffers, in an array to which
  * the slab points.  A large block has a record to which the tag at the end of
- * the block points.  With audit, a record ends with the stack of the last
- * transaction.  Records of freed buffers with unmapped memory are in two rings
+ * the block points.  With audit, and in those of large blocks and behind a
+ * firewall, the thread and the stack of the last transaction follow, if there
+ * is one.  Records of freed buffers with unmapped memory are in two rings
  * (umem/debug/freed.c).  Logs are sequences of such records, in chunks, as in
  * libumem/log.c: a chunk that is not full ends with zeros.
  */
@@ -78,7 +79,7 @@ audit_read(struct model *model, uint64_t at, bool audited, struct audit *audit)
 	audit->at = at;
 	audit->addr = model_get(model, r, L_BUFCTL_ADDR);
 	audit->slab = model_get(model, r, L_BUFCTL_SLAB);
-	audit->cache = model_get(model, r, L_BUFCTL_CACHE);
+	audit->cache = audited ? model_get(model, r, L_AUDIT_CACHE) : 0;
 	audit->size = model_get(model, r, L_BUFCTL_SIZE);
 	audit->state = (unsigned)model_get(model, r, L_BUFCTL_STATE);
 	audit->kind = (unsigned)model_get(model, r, L_BUFCTL_API);
@@ -125,10 +126,12 @@ audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 	const struct cache *c = &model->caches[slab->cache];
 
 	assert(i < slab->nchunks && slab->cache < model->ncaches);
-	if (slab->records == 0 || c->record_bytes == 0)
+	if (slab->records == 0 || c->record_bytes == 0 ||
+	    !read_bufctl(model, slab->records + i * c->record_bytes,
+		cache_is_audited(model, c), audit))
 		return false;
-	return read_bufctl(model, slab->records + i * c->record_bytes,
-	    cache_is_audited(model, c), audit);
+	audit->cache = c->at;
+	return true;
 }
 
 struct audit
@@ -177,8 +180,8 @@ audit_of_allocation(const struct audit *freed)
  * copied, or to that of an old block elsewhere.
  */
 static bool
-audit_by_tag(struct model *model, uint64_t at, uint64_t end, bool audited,
-    struct audit *audit)
+audit_by_tag(
+    struct model *model, uint64_t at, uint64_t end, struct audit *audit)
 {
 	const struct layout *l = model->layout;
 	uint64_t tag = end - layout_value(l, L_TAG_BYTES), bufctl, state;
@@ -186,7 +189,7 @@ audit_by_tag(struct model *model, uint64_t at, uint64_t end, bool audited,
 	return layout_peek(l, model->target, tag, L_TAG_BUFCTL, &bufctl) &&
 	       layout_peek(l, model->target, tag, L_TAG_BXSTAT, &state) &&
 	       state == (bufctl ^ layout_value(l, L_BUFTAG_ALLOCATED)) &&
-	       read_bufctl(model, bufctl, audited, audit) &&
+	       read_bufctl(model, bufctl, true, audit) &&
 	       audit->addr - at < end - at;
 }
 
@@ -197,7 +200,6 @@ audit_of_large(
 	const struct layout *l = model->layout;
 	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
 	uint64_t end = large->at + large->bytes;
-	bool audited;
 
 	if (large->sample != NULL) {
 		*audit = audit_of_sample(large->sample);
@@ -205,26 +207,10 @@ audit_of_large(
 	}
 	if (cache == NULL || model_get(model, cache, L_CACHE_DEBUG) == 0)
 		return false;
-	audited = (model_get(model, cache, L_CACHE_DEBUG) &
-		      layout_value(l, L_UMF_AUDIT)) != 0;
 	/* The block may be followed by a guard page. */
-	return audit_by_tag(model, large->at, end, audited, audit) ||
-	       audit_by_tag(model, large->at, end - model->target->page_bytes,
-		   audited, audit);
-}
-
-/* Reads a record of a ring; only a record with a stack has a depth. */
-static bool
-read_freed(struct model *model, uint64_t at, struct audit *audit)
-{
-	const struct layout *l = model->layout;
-	const char *r =
-	    target_at(model->target, at, layout_value(l, L_BUFCTL_BYTES));
-
-	return r != NULL &&
-	       read_bufctl(model, at, model_get(model, r, L_BUFCTL_DEPTH) != 0,
-		   audit) &&
-	       audit->addr != 0;
+	return audit_by_tag(model, large->at, end, audit) ||
+	       audit_by_tag(
+		   model, large->at, end - model->target->page_bytes, audit);
 }
 
 /*
@@ -251,8 +237,9 @@ each_freed(
 	record = target_array(
 	    model->target, model_get(model, ring, L_FREED_RING_BUFCTL), size);
 	for (uint64_t i = 1; record != NULL && i <= size && i <= nput; i++)
-		if (read_freed(model, record[(nput - i) % size], &audit) &&
-		    f(model, &audit, arg))
+		if (read_bufctl(
+			model, record[(nput - i) % size], true, &audit) &&
+		    audit.addr != 0 && f(model, &audit, arg))
 			return true;
 	return false;
 }

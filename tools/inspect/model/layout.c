@@ -146,11 +146,13 @@ entries_make_sense(const struct layout *l)
 	       is_between(l, L_SLAB_BINS, 1, 4096) &&
 	       is_between(l, L_LIST_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_TAG_BYTES, 8, RECORD_MAX) &&
+	       layout_value(l, L_TAG_REDZONE) == 0 &&
 	       is_between(l, L_META_RANGE_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_REGION_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_LOG_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_LOG_HEAD_BYTES, 8, RECORD_MAX) &&
-	       is_between(l, L_AUDIT_BYTES, 8, RECORD_MAX) &&
+	       is_between(l, L_AUDIT_BYTES, layout_value(l, L_BUFCTL_BYTES),
+		   RECORD_MAX) &&
 	       is_between(l, L_CACHE_BYTES, 8, RECORD_MAX) &&
 	       l->known[L_DEBUG_LARGE_CACHE].bytes >=
 		   layout_value(l, L_CACHE_BYTES) &&
