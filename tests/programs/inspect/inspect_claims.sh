@@ -102,3 +102,33 @@ expect 0 '^mine +100 +([6-9]|[0-9]{2,}) ' stat "$pid"
 LD_PRELOAD=$PWD/release.so MEMORY=/proc/$pid/mem AT=$at VALUE=$value \
     expect 0 '^mine +100 +5 ' stat "$pid"
 finish 0
+
+# Headers that have no magazine may be claimed, too, beside one that has.
+UMEM_OPTIONS=thread=no start "$TMP/linked"
+cat >commands <<'END'
+set $n = 0
+set $i = 0
+while $i < 80
+	set $c = class_cache[$i++]
+	if $c != 0 && $c->mag.cold != 0
+		if ((struct cpu_cold *)$c->mag.cold)->loaded == 0
+			set variable ((struct cpu_hot *)$c->mag.hot)->top = 1ul << 63
+			set $n += 1
+		end
+	end
+end
+set $at = (char *)mine->mag.cold
+while ((struct cpu_cold *)$at)->loaded == 0
+	set $at += 65536
+end
+set $at += (char *)mine->mag.hot - (char *)mine->mag.cold
+set variable ((struct cpu_hot *)$at)->top = 1ul << 63
+printf "empty %d\n", $n
+END
+gdb -batch -nx -p "$pid" -x commands >said.gdb 2>&1
+grep -q '^empty [1-9]' said.gdb || {
+	cat said.gdb
+	exit 1
+}
+expect 0 '^mine +100 ' stat "$pid"
+kill "$pid"

@@ -151,8 +151,10 @@ model_take_header(struct model *model, uint64_t hot_at, uint64_t cold_at,
 	top = model_get(model, hot, L_HOT_TOP);
 	round = loaded + layout_value(model->layout, L_MAGAZINE_ROUND);
 	n = (top - round) / 8;
-	if (top == layout_value(model->layout, L_CPU_CLAIMED))
-		model->ninconsistent += loaded == 0 && !count;
+	/* A claimed header without magazines counts, too. */
+	if (top == layout_value(model->layout, L_CPU_CLAIMED) && loaded == 0 &&
+	    !count)
+		note_inconsistent(model, 0);
 	if (loaded != 0 && !model_is_magazine(model, loaded, &capacity, &next))
 		loaded = 0;
 	if (loaded != 0 && (top < round || n > capacity)) {
