@@ -17,8 +17,8 @@
 #define PATTERN_END     0xbb /* bytes between the requested size and the tag */
 
 /*
- * Follows a buffer, at cache->tag_offset.  Only its first word, if the cache is
- * hardened.
+ * Follows a buffer, at cache->tag_offset.  A hardened cache has only the first
+ * word (cache->tag_bytes).
  */
 struct buftag {
 	uint64_t redzone; /* size encoded in the upper half, if it is known */

@@ -3,11 +3,11 @@
  *
  * A debugged cache has a record for each of its buffers, in an array to which
  * the slab points.  A large block has a record to which the tag at the end of
- * the block points.  With audit, and in those of large blocks and behind a
- * firewall, the thread and the stack of the last transaction follow, if there
- * is one.  Records of freed buffers with unmapped memory are in two rings
- * (umem/debug/freed.c).  Logs are sequences of such records, in chunks, as in
- * libumem/log.c: a chunk that is not full ends with zeros.
+ * the block points.  With audit, a record ends with the thread and the stack of
+ * the last transaction.  Records of large blocks and of buffers with a firewall
+ * always have room for these.  Records of freed buffers with unmapped memory
+ * are in two rings (umem/debug/freed.c).  Logs are sequences of such records,
+ * in chunks, as in libumem/log.c: a chunk that is not full ends with zeros.
  */
 #include <assert.h>
 #include <string.h>

@@ -268,6 +268,31 @@ def huge_sizes(name):
     return len(kept)
 
 
+def odd_tags(name):
+    """Caches whose tags seem to have a few bytes, or too many."""
+    core = open(name, "rb").read()
+    place_of = places(core)
+    told = json.loads(subprocess.run([umem, "stat", "--json", name],
+                                     check=True, capture_output=True).stdout)
+    caches = [int(cache["address"], 16) for cache in told["caches"]]
+    tag = described(core, "cache.tag_bytes")
+    offset = described(core, "cache.tag_offset")
+    for bytes in (1, 7, 8, 16, 1 << 31):
+        with open(name, "r+b", 0) as file:
+            for at in map(place_of, caches):
+                old, = struct.unpack_from("<Q", core, at + offset)
+                os.pwrite(file.fileno(), struct.pack("<I", bytes), at + tag)
+                # Tags of 24 bytes are at the end of most chunks.
+                os.pwrite(file.fileno(), struct.pack("<Q", old + 24 - bytes &
+                                                     (1 << 64) - 1),
+                          at + offset)
+            what = f"{name}: tags have {bytes} bytes"
+            # Only a tag of whole words is looked at.
+            if look(name, ["verify"], what) == 1 and bytes % 8 != 0:
+                sys.exit(f"{what}, and verify finds them corrupt")
+            os.pwrite(file.fileno(), core, 0)
+
+
 def totals(name):
     """Buffers in all, of all caches."""
     told = subprocess.run([umem, "stat", "--json", name], check=True,
@@ -400,6 +425,7 @@ for name in names:
     unaligned_segments(name)
     unaligned_words(name)
     slab_twice(name)
+    odd_tags(name)
     if huge_sizes(name) == 0 and name == "damageddefault":
         sys.exit(f"{name}: no records")
     cut(name, dice, rounds // 2)
