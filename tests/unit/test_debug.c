@@ -42,15 +42,22 @@ tag_of(struct umem_cache *cache, void *p)
 	return (struct buftag *)(void *)((char *)p + cache->tag_offset);
 }
 
-static struct bufctl_audit *
-record_of(struct umem_cache *cache, void *p)
+static struct buffer
+buffer_of(struct umem_cache *cache, void *p)
 {
-	struct slab *slab;
+	struct buffer b = {.cache = cache, .p = p};
 	unsigned i;
 
 	ck_assert_int_eq(
-	    slab_find_chunk(&cache->slabs, p, &slab, &i), SLAB_FINE);
-	return slab_record(slab, i);
+	    slab_find_chunk(&cache->slabs, p, &b.slab, &i), SLAB_FINE);
+	b.bufctl = slab_record(b.slab, i);
+	return b;
+}
+
+static struct bufctl_audit *
+record_of(struct umem_cache *cache, void *p)
+{
+	return (void *)buffer_of(cache, p).bufctl;
 }
 
 START_TEST(the_part_that_names_a_cache_decides)
@@ -244,15 +251,15 @@ START_TEST(records_tell_who_and_when)
 	void *p = umem_cache_alloc(cache, 0);
 	struct bufctl_audit *record = record_of(cache, p);
 
-	ck_assert_ptr_eq(record->head.addr, p);
+	ck_assert_ptr_eq(record->addr, p);
 	ck_assert_ptr_eq(record->cache, cache);
-	ck_assert_uint_eq(record->head.size, 100);
+	ck_assert_uint_eq(record->size, 100);
 	ck_assert_uint_eq(record->head.state, BUFCTL_ALLOCATED);
 	ck_assert_uint_eq(record->thread, os_thread_id());
 	ck_assert_uint_ge(record->timestamp, before);
 	ck_assert_uint_le(record->timestamp, os_exact_ns());
-	ck_assert_uint_ge(record->head.depth, 2);
-	ck_assert_uint_le(record->head.depth, 4);
+	ck_assert_uint_ge(record->depth, 2);
+	ck_assert_uint_le(record->depth, 4);
 	/* The caller is this function. */
 	ck_assert_uint_lt(
 	    record->stack[0] - (uintptr_t)records_tell_who_and_when_fn, 4096);
@@ -279,7 +286,7 @@ free_what_was_never_allocated(void)
 
 	/* The next chunk of the slab. */
 	p += cache->slabs.layout.chunk;
-	ck_assert_ptr_null(record_of(cache, p)->head.addr);
+	ck_assert_ptr_null(record_of(cache, p)->addr);
 	umem_cache_free(cache, p);
 }
 
@@ -493,7 +500,7 @@ START_TEST(every_bit_of_a_tag_is_looked_at)
 END_TEST
 
 /*
- * A hardened block has a tag of 8 bytes, up to the next block.  A change of any
+ * A hardened block has a tag of 8 bytes before the next block.  A change of any
  * bit is found when that block is freed, and when the block itself is.
  */
 START_TEST(every_bit_of_a_short_tag_is_looked_at_from_both_sides)
@@ -503,16 +510,17 @@ START_TEST(every_bit_of_a_short_tag_is_looked_at_from_both_sides)
 	struct umem_cache *cache;
 
 	debug.on = debug.hardened = debug.noabort = true;
-	while (size_classes.bytes[class] % 16 != 8 ||
+	while (size_classes.bytes[class] < 32 ||
 	       class_cache_if_made(class) != NULL)
 		class ++;
 	ck_assert_ptr_nonnull(class_cache_make(class));
 	cache = class_cache[class];
 	ck_assert_uint_eq(cache->tag_bytes, 8);
+	ck_assert_uint_eq(cache->slabs.layout.chunk, size_classes.bytes[class]);
 	ck_assert_uint_eq(cache->slabs.layout.chunk, cache->tag_offset + 8);
 	ck_assert_int_ne(dup2(open("/dev/null", O_WRONLY), 2), -1);
 	for (unsigned bit = 0; bit < 64; bit++) {
-		size_t size = cache->bufsize;
+		size_t size = cache->tag_offset;
 		char *p = debug_alloc(cache, size, API_MALLOC), *next, *tag;
 
 		while ((next = debug_alloc(cache, size, API_MALLOC)) !=
@@ -533,8 +541,87 @@ START_TEST(every_bit_of_a_short_tag_is_looked_at_from_both_sides)
 }
 END_TEST
 
+/*
+ * Pairs of allocations and frees take chunks from magazines, and give them
+ * there: the slabs are visited for whole magazines only.
+ */
+START_TEST(a_hardened_cache_has_magazines_below_its_checks)
+{
+	struct umem_cache *cache;
+	unsigned before;
+	char *p;
+
+	debug.nchoices = 0;
+	debug.on = debug.hardened = debug.noabort = true;
+	cache =
+	    umem_cache_create("hard", 40, 8, NULL, NULL, NULL, NULL, NULL, 0);
+	ck_assert_ptr_nonnull(cache);
+	ck_assert(cache->has_magazines && cache_fast_at(cache) == 0);
+	for (unsigned i = 0; i < 2000; i++)
+		umem_cache_free(cache, umem_cache_alloc(cache, 0));
+	before = cache->slabs.nacquired;
+	for (unsigned i = 0; i < 2000; i++)
+		umem_cache_free(cache, umem_cache_alloc(cache, 0));
+	ck_assert_uint_le(cache->slabs.nacquired - before, 20);
+	/* Its objects do not come past the checks. */
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 1, (void **)&p, 0), 1);
+	ck_assert_uint_eq(buffer_of(cache, p).bufctl->state, BUFCTL_ALLOCATED);
+	umem_cache_free_bulk(cache, 1, (void **)&p);
+	ck_assert_uint_eq(buffer_of(cache, p).bufctl->state, BUFCTL_FREE);
+	umem_abort_info.code = 99;
+	umem_cache_free(cache, p);
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_DUPFREE);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+/* A word that has no effect on a cache leaves it hardened. */
+START_TEST(a_choice_without_flags_does_not_count)
+{
+	struct umem_cache *cache;
+
+	debug.hardened = true;
+	cache = make("firewall=5000:small", "small", 40, 8, 0);
+	ck_assert_uint_eq(cache->debug, UMF_HARDENED);
+}
+END_TEST
+
+/* The new bytes are zero, and the end is still checked. */
+START_TEST(a_large_block_grows_in_place)
+{
+	size_t size = 100 * KIB, ngrown = 0;
+	bool zeroed;
+	char *p;
+
+	debug.nchoices = 0;
+	debug.on = debug.hardened = debug.noabort = true;
+	debug_start();
+	p = debug_large_alloc(size, HEAP_UNIT, &zeroed, API_MALLOC);
+	ck_assert_ptr_nonnull(p);
+	memset(p, 1, size);
+	for (unsigned i = 0; i < 100; i++) {
+		size_t more = size + 700 * i;
+
+		if (!debug_resize(PAGE_MAP_LARGE, p, more))
+			break;
+		ngrown++;
+		for (size_t at = size; at < more; at++)
+			ck_assert_int_eq(p[at], 0);
+		memset(p + size, 1, more - size);
+		size = more;
+		ck_assert_uint_eq(debug_usable(PAGE_MAP_LARGE, p), size);
+	}
+	ck_assert_uint_eq(ngrown, 100);
+	ck_assert_uint_gt(size, 3 * MIB);
+	p[size] ^= 1;
+	umem_abort_info.code = 99;
+	ck_assert(!debug_free(&debug_large_cache, p, SIZE_MAX, API_MALLOC));
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_REDZONE);
+}
+END_TEST
+
 static struct umem_cache *neighbours;
-static struct bufctl *before;
+static struct buffer before;
 static int done;
 
 /* Does to the tag what frees and allocations of the buffer do. */
@@ -542,8 +629,8 @@ static void *
 change_tag(void *arg)
 {
 	while (load_relaxed(&done) == 0) {
-		debug_make_free(neighbours, before, before->addr);
-		debug_write_redzone(neighbours, before);
+		debug_make_free(&before);
+		debug_set_size(&before, 40);
 	}
 	return arg;
 }
@@ -556,7 +643,7 @@ START_TEST(a_neighbour_may_be_freed_meanwhile)
 {
 	pthread_t thread;
 	char *p, *next;
-	struct bufctl *bufctl;
+	struct buffer b;
 
 	neighbours = make("guards,noabort", "neighbours", 40, 8, 0);
 	if (_i != 0) {
@@ -570,12 +657,12 @@ START_TEST(a_neighbour_may_be_freed_meanwhile)
 	while ((next = umem_cache_alloc(neighbours, 0)) !=
 	       p + neighbours->slabs.layout.chunk)
 		p = next;
-	before = &record_of(neighbours, p)->head;
-	bufctl = &record_of(neighbours, next)->head;
+	b = buffer_of(neighbours, next);
+	before = buffer_of(neighbours, p);
 	umem_abort_info.code = 99;
 	ck_assert_int_eq(pthread_create(&thread, NULL, change_tag, NULL), 0);
 	for (unsigned i = 0; i < 20000000 && umem_abort_info.code == 99; i++)
-		debug_previous_is_intact(neighbours, bufctl);
+		debug_previous_is_intact(&b);
 	store_relaxed(&done, 1);
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(umem_abort_info.code, 99);
@@ -616,7 +703,7 @@ START_TEST(untouchable_objects_are_not_touched)
 		p[i] = umem_cache_alloc(cache, 0);
 		ck_assert_uint_ge((uintptr_t)p[i], 1000);
 		ck_assert_uint_lt((uintptr_t)p[i], 101000);
-		ck_assert_ptr_eq(record_of(cache, p[i])->head.addr, p[i]);
+		ck_assert_ptr_eq(record_of(cache, p[i])->addr, p[i]);
 	}
 	for (unsigned i = 0; i < 100; i++)
 		umem_cache_free(cache, p[i]);
@@ -646,7 +733,7 @@ START_TEST(records_of_a_slab_may_exceed_4_gib)
 	}
 	umem_cache_free(cache, p[99]);
 	for (unsigned i = 0; i < array_size(p); i++) {
-		ck_assert_ptr_eq(record[i]->head.addr, p[i]);
+		ck_assert_ptr_eq(record[i]->addr, p[i]);
 		ck_assert_uint_eq(record[i]->head.state,
 		    i == 99 ? BUFCTL_FREE : BUFCTL_ALLOCATED);
 	}
@@ -734,6 +821,9 @@ debug_suite(void)
 	    tc, every_bit_of_a_short_tag_is_looked_at_from_both_sides);
 	tcase_add_loop_test(tc, a_neighbour_may_be_freed_meanwhile, 0, 2);
 	tcase_add_test(tc, every_byte_of_a_waiting_buffer_counts);
+	tcase_add_test(tc, a_hardened_cache_has_magazines_below_its_checks);
+	tcase_add_test(tc, a_choice_without_flags_does_not_count);
+	tcase_add_test(tc, a_large_block_grows_in_place);
 	tcase_add_test(tc, untouchable_objects_are_not_touched);
 	tcase_add_test(tc, records_of_a_slab_may_exceed_4_gib);
 	tcase_add_test(tc, want_of_memory_leaves_all_whole);

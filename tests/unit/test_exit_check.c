@@ -59,9 +59,9 @@ check_all(void)
 
 START_TEST(intact_blocks_are_not_reported)
 {
-	for (size_t least = 8; least < 32 * KIB; least *= 3) {
+	for (size_t least = 16; least < 32 * KIB; least *= 3) {
 		unsigned class = class_debugged(least);
-		size_t most = size_classes.bytes[class];
+		size_t most = class_cache[class]->tag_offset;
 
 		for (size_t i = 0; i < 400; i++) {
 			char *p = block(class, most - i % (most / 2));
@@ -83,25 +83,51 @@ END_TEST
  * The number of a block differs after its chunk was freed, also with a grace
  * period between, and allocated again: the check must not take one for another.
  */
-START_TEST(a_chunk_never_has_a_number_again)
+START_TEST(a_chunk_has_another_number_each_time)
 {
 	unsigned class = class_debugged(64);
 	struct umem_cache *cache = class_cache[class];
-	char *p = block(class, 64);
+	char *p = block(class, 40);
 	struct bufctl *bufctl = bufctl_of(class, p);
-	uint32_t last = 0;
+	unsigned last = 0;
 
 	for (unsigned n = 0; n < 10; n++) {
-		ck_assert_uint_gt(bufctl->sum, last);
-		ck_assert_uint_eq(bufctl->sum % 2, 0);
-		last = bufctl->sum;
+		ck_assert_uint_gt(bufctl->number, last);
+		ck_assert_uint_eq(bufctl->number % 2, 0);
+		last = bufctl->number;
 		ck_assert(debug_defer(cache, p, SIZE_MAX, API_MALLOC));
 		debug_defer_undo(cache, p);
 		ck_assert(debug_defer(cache, p, SIZE_MAX, API_MALLOC));
 		debug_free_deferred(cache, p);
-		for (char *q; (q = block(class, 64)) != p;)
+		for (char *q; (q = block(class, 40)) != p;)
 			debug_free(cache, q, SIZE_MAX, API_MALLOC);
 	}
+}
+END_TEST
+
+/* A chunk with guards: its bufctl has a checksum while it waits. */
+START_TEST(blocks_with_guards_are_checked_too)
+{
+	unsigned class = 1;
+	struct umem_cache *cache;
+	char *p;
+
+	debug.on = debug.hardened = debug.noabort = true;
+	debug.choice[0].flags = UMF_DEADBEEF | UMF_REDZONE;
+	debug.nchoices = 1;
+	while (class_cache_if_made(class) != NULL ||
+	       size_classes.bytes[class] < 100)
+		class ++;
+	cache = class_cache_make(class);
+	ck_assert_ptr_nonnull(cache);
+	ck_assert_uint_eq(cache->debug, UMF_DEADBEEF | UMF_REDZONE);
+	p = block(class, 90);
+	ck_assert(debug_defer(cache, p, SIZE_MAX, API_MALLOC));
+	ck_assert_uint_eq(check_all(), 0);
+	debug_defer_undo(cache, p);
+	ck_assert_uint_eq(check_all(), 0);
+	p[90] ^= 1;
+	ck_assert_uint_eq(check_all(), 1);
 }
 END_TEST
 
@@ -114,7 +140,7 @@ damage_one(void)
 {
 	unsigned class = class_debugged(1000);
 	bool in_slack = damage_at < 1000;
-	size_t size = in_slack ? 900 : size_classes.bytes[class];
+	size_t size = in_slack ? 900 : class_cache[class]->tag_offset;
 	char *p;
 
 	for (unsigned i = 0; i < 100; i++)
@@ -127,7 +153,7 @@ damage_one(void)
 	_exit(nfound == 1 && check_all() == 1 ? 0 : 1);
 }
 
-/* The slack, the tag and the padding.  The check itself changes nothing. */
+/* The slack and the tag.  The check itself changes nothing. */
 START_TEST(a_damaged_block_is_reported_as_often_as_looked_at)
 {
 	static const struct {
@@ -141,8 +167,7 @@ START_TEST(a_damaged_block_is_reported_as_often_as_looked_at)
 	    {999, "first byte changed is at offset 0x3e7, "},
 	    {1000, "write past end of buffer\n"},
 	    {1003, "write past end of buffer\n"},
-	    {1008, "write past end of buffer\n"},
-	    {1023, "write past end of buffer\n"},
+	    {1007, "write past end of buffer\n"},
 	};
 
 	damage_at = cases[_i].at;
@@ -210,15 +235,15 @@ START_TEST(only_live_blocks_are_checked)
 	ck_assert(debug_defer(cache, p[2], SIZE_MAX, API_MALLOC));
 	p[2][90] = 1;
 	p[3][90] = 1;
-	debug_change_begin(bufctl_of(class, p[3]));
+	bufctl_of(class, p[3])->number |= 1;
 	ck_assert_uint_eq(check_all(), 0);
 
 	/* A child of fork() can resize the last one. */
 	p[3][90] = (char)PATTERN_END;
-	debug_change_begin(bufctl_of(class, p[3]));
-	ck_assert_uint_eq(bufctl_of(class, p[3])->sum % 2, 1);
-	debug_change_end(bufctl_of(class, p[3]));
-	ck_assert_uint_eq(bufctl_of(class, p[3])->sum % 2, 0);
+	bufctl_of(class, p[3])->number |= 1;
+	ck_assert_uint_eq(bufctl_of(class, p[3])->number % 2, 1);
+	bufctl_of(class, p[3])->number++;
+	ck_assert_uint_eq(bufctl_of(class, p[3])->number % 2, 0);
 	ck_assert_uint_eq(check_all(), 0);
 }
 END_TEST
@@ -295,7 +320,7 @@ churn(void *arg)
 	while (!__atomic_load_n(&ending, __ATOMIC_RELAXED)) {
 		unsigned which = (unsigned)rand_r(&seed) % KEPT;
 		unsigned class = churned[which % 2];
-		size_t most = size_classes.bytes[class];
+		size_t most = class_cache[class]->tag_offset;
 		size_t size = most - (size_t)rand_r(&seed) % (most / 2);
 
 		if (kept[which] == NULL) {
@@ -381,9 +406,10 @@ exit_check_suite(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, intact_blocks_are_not_reported);
-	tcase_add_test(tc, a_chunk_never_has_a_number_again);
+	tcase_add_test(tc, a_chunk_has_another_number_each_time);
+	tcase_add_test(tc, blocks_with_guards_are_checked_too);
 	tcase_add_loop_test(
-	    tc, a_damaged_block_is_reported_as_often_as_looked_at, 0, 6);
+	    tc, a_damaged_block_is_reported_as_often_as_looked_at, 0, 5);
 	tcase_add_test(tc, reports_are_limited);
 	tcase_add_test(tc, kind_of_a_freed_block_is_reported);
 	tcase_add_test(tc, only_live_blocks_are_checked);

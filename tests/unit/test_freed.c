@@ -33,12 +33,12 @@ make(const char *words)
 
 START_TEST(a_ring_keeps_the_newest_records)
 {
-	struct bufctl *place[4] = {0}, record[7] = {0};
+	struct bufctl_audit *place[4] = {0}, record[7] = {0};
 	struct freed_ring ring = {LOCK_INITIALIZER(LOCK_FREED), place, 4, 0};
 
 	ck_assert_ptr_null(freed_find(&ring, &record[0]));
 	for (unsigned i = 0; i < 7; i++) {
-		record[i] = (struct bufctl){.addr = &record[i]};
+		record[i] = (struct bufctl_audit){.addr = &record[i]};
 		ck_assert_ptr_eq(freed_put(&ring, &record[i]),
 		    i < 4 ? NULL : &record[i - 4]);
 		for (unsigned j = 0; j < 7; j++)
@@ -50,11 +50,11 @@ END_TEST
 
 START_TEST(of_two_records_of_an_address_the_newer_counts)
 {
-	struct bufctl *place[4] = {0}, record[6] = {0};
+	struct bufctl_audit *place[4] = {0}, record[6] = {0};
 	struct freed_ring ring = {LOCK_INITIALIZER(LOCK_FREED), place, 4, 0};
 
 	for (unsigned i = 0; i < 6; i++) {
-		record[i] = (struct bufctl){.addr = &ring};
+		record[i] = (struct bufctl_audit){.addr = &ring};
 		freed_put(&ring, &record[i]);
 		ck_assert_ptr_eq(freed_find(&ring, &ring), &record[i]);
 	}
@@ -64,7 +64,7 @@ END_TEST
 /* A block that ends on the last page of a unit. */
 START_TEST(the_guard_page_is_near_in_the_next_unit_too)
 {
-	struct bufctl *place[1] = {0}, record = {.size = HEAP_UNIT - 100};
+	struct bufctl_audit *place[1] = {0}, record = {.size = HEAP_UNIT - 100};
 	struct freed_ring ring = {LOCK_INITIALIZER(LOCK_FREED), place, 1, 0};
 	char *block = (char *)(16 * HEAP_UNIT);
 
@@ -81,7 +81,7 @@ END_TEST
 static const struct umem_cache *
 cache_of_freed(void *p)
 {
-	return ((struct bufctl_audit *)freed_find(&freed_firewall, p))->cache;
+	return freed_find(&freed_firewall, p)->cache;
 }
 
 START_TEST(the_record_of_a_free_outlives_the_memory)
@@ -92,13 +92,13 @@ START_TEST(the_record_of_a_free_outlives_the_memory)
 
 	ck_assert_ptr_null(freed_find(&freed_firewall, p));
 	umem_cache_free(cache, p);
-	audit = (void *)freed_find(&freed_firewall, p);
+	audit = freed_find(&freed_firewall, p);
 	ck_assert_ptr_nonnull(audit);
 	ck_assert_ptr_eq(audit->cache, cache);
 	ck_assert_uint_eq(audit->head.state, BUFCTL_FREE);
-	ck_assert_uint_eq(audit->head.size, 100);
+	ck_assert_uint_eq(audit->size, 100);
 	ck_assert_uint_eq(audit->thread, os_thread_id());
-	ck_assert(audit->head.depth > 0 || !machine_has_stacks());
+	ck_assert(audit->depth > 0 || !machine_has_stacks());
 	ck_assert_uint_gt(audit->timestamp, 0);
 	umem_cache_destroy(cache);
 }
@@ -172,16 +172,16 @@ START_TEST(without_memory_for_the_record_the_free_succeeds)
 }
 END_TEST
 
-static struct bufctl *shared_place[8];
+static struct bufctl_audit *shared_place[8];
 static struct freed_ring shared = {
     LOCK_INITIALIZER(LOCK_FREED), shared_place, 8, 0};
-static struct bufctl records[4 * N];
+static struct bufctl_audit records[4 * N];
 static unsigned char nout[4 * N];
 
 static void *
 put_all(void *arg)
 {
-	struct bufctl *from = arg, *old;
+	struct bufctl_audit *from = arg, *old;
 
 	for (unsigned i = 0; i < N; i++) {
 		from[i].addr = &from[i];

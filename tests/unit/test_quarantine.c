@@ -29,10 +29,10 @@ START_TEST(it_holds_as_much_as_its_bytes_allow)
 		struct quarantine q = {0};
 
 		quarantine_init(&q, chunks[i]);
-		ck_assert_uint_ge(q.nrandom, 2);
-		ck_assert_uint_le(q.nrandom, 256);
-		if (q.nrandom > 2)
-			ck_assert_uint_le(q.nrandom * chunks[i], 16 * KIB);
+		ck_assert_uint_ge(q.nslots, 2);
+		ck_assert_uint_le(q.nslots, 256);
+		if (q.nslots > 2)
+			ck_assert_uint_le(q.nslots * chunks[i], 16 * KIB);
 		quarantine_empty(&q);
 		ck_assert_ptr_null(q.slot);
 	}
@@ -46,7 +46,7 @@ START_TEST(each_comes_out_once)
 	};
 	static unsigned char out[N + 1];
 	struct quarantine q = {0};
-	size_t at = 0, nheld = 0, nready = 0;
+	size_t at = 0, nheld = 0;
 	void *p;
 
 	quarantine_init(&q, 256);
@@ -55,15 +55,9 @@ START_TEST(each_comes_out_once)
 		p = quarantine_swap(&q, (void *)(i * 16));
 		if (p != NULL)
 			out[(uintptr_t)p / 16]++;
-		if (i % 3 == 0 && (p = quarantine_ready(&q)) != NULL) {
-			out[(uintptr_t)p / 16]++;
-			nready++;
-		}
 	}
-	/* This thread has hardly ever moved to another CPU in between. */
-	ck_assert_uint_gt(nready, N / 4);
 	nheld = quarantine_count(&q);
-	ck_assert_uint_ge(nheld, q.nrandom);
+	ck_assert_uint_eq(nheld, q.nslots);
 	for (; (p = quarantine_remove(&q, &at)) != NULL; nheld--)
 		out[(uintptr_t)p / 16]++;
 	ck_assert_uint_eq(nheld, 0);
@@ -86,25 +80,47 @@ START_TEST(nobody_can_tell_when)
 
 	quarantine_init(&q, 128);
 	for (size_t i = 1; i <= N; i++) {
-		uintptr_t p;
+		uintptr_t p = (uintptr_t)quarantine_swap(&q, (void *)i);
 
-		/* Of another CPU's slot, if the thread has moved. */
-		quarantine_swap(&q, (void *)i);
-		p = (uintptr_t)quarantine_ready(&q);
 		if (p == 0)
 			continue;
 		sum += (double)(i - p);
 		nout++;
-		nlong += i - p > 2 * q.nrandom;
+		nlong += i - p > 2 * q.nslots;
 	}
 	sum /= (double)nout;
 	ck_assert_msg(
-	    sum > 0.95 * (double)q.nrandom && sum < 1.05 * (double)q.nrandom,
-	    "mean stay %g of %zu", sum, q.nrandom);
+	    sum > 0.95 * (double)q.nslots && sum < 1.05 * (double)q.nslots,
+	    "mean stay %g of %zu", sum, q.nslots);
 	/* About exp(-2) of the chunks stay that long. */
 	ck_assert_uint_ge(nlong, nout / 10);
 	ck_assert_uint_le(nlong, nout / 6);
 	quarantine_empty(&q);
+}
+END_TEST
+
+/* Those that come one after the other leave so, except at the end of a run. */
+START_TEST(neighbours_stay_together)
+{
+	static const size_t chunks[] = {64, 128, 600};
+
+	for (size_t k = 0; k < array_size(chunks); k++) {
+		struct quarantine q = {0};
+		uintptr_t last = 0, n = 0, nout = 0;
+
+		quarantine_init(&q, chunks[k]);
+		ck_assert_uint_eq(q.nslots % q.run, 0);
+		ck_assert_uint_le(q.nslots / q.run, 16);
+		for (uintptr_t i = 1; i <= 100000; i++) {
+			uintptr_t p = (uintptr_t)quarantine_swap(&q, (void *)i);
+
+			n += p != 0 && p == last + 1;
+			nout += p != 0;
+			last = p;
+		}
+		ck_assert_uint_ge(n, nout - nout / q.run - nout / 100);
+		quarantine_empty(&q);
+	}
 }
 END_TEST
 
@@ -120,7 +136,6 @@ START_TEST(without_memory_nothing_is_held)
 	os_fail_nth(0, 0);
 	ck_assert_uint_eq(q.nslots, 0);
 	ck_assert_ptr_eq(quarantine_swap(&q, &here), &here);
-	ck_assert_ptr_null(quarantine_ready(&q));
 	ck_assert_uint_eq(quarantine_count(&q), 0);
 	quarantine_empty(&q);
 }
@@ -137,18 +152,16 @@ START_TEST(all_are_looked_at)
 	size_t at;
 
 	quarantine_init(&q, KIB);
-	ck_assert_uint_eq(q.nrandom, 16);
+	ck_assert_uint_eq(q.nslots, 16);
 	ck_assert_ptr_null(quarantine_inspect(&q, &at));
 	for (uintptr_t i = 1; i < 20; i++) {
 		quarantine_swap(&q, (void *)(i * 16));
-		while (quarantine_ready(&q) != NULL)
-			;
 		ck_assert_ptr_eq(quarantine_inspect(&q, &at), (void *)(i * 16));
 		ck_assert_ptr_null(
 		    quarantine_put_back(&q, at, (void *)(i * 16)));
 	}
 	size_t n = quarantine_count(&q);
-	for (size_t i = 0; i < 3 * q.nrandom; i++) {
+	for (size_t i = 0; i < 3 * q.nslots; i++) {
 		void *p = quarantine_inspect(&q, &at);
 
 		if (p == NULL)
@@ -228,6 +241,7 @@ quarantine_suite(void)
 	tcase_add_test(tc, it_holds_as_much_as_its_bytes_allow);
 	tcase_add_test(tc, each_comes_out_once);
 	tcase_add_test(tc, nobody_can_tell_when);
+	tcase_add_test(tc, neighbours_stay_together);
 	tcase_add_test(tc, without_memory_nothing_is_held);
 	tcase_add_test(tc, all_are_looked_at);
 	tcase_add_test(tc, threads_get_different_ones);

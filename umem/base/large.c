@@ -186,10 +186,20 @@ large_alloc_copy(void *p, size_t oldbytes, size_t size)
 	return q;
 }
 
+bool
+large_grow(void *p, size_t oldbytes, size_t bytes, bool *zeroed)
+{
+	umem_assert(page_map_large_bytes(page_map_owner(p)) == oldbytes);
+	/* The page map has only the first unit of a large block. */
+	if (!heap_grow(p, oldbytes, bytes, zeroed))
+		return false;
+	block_resized(p, oldbytes, bytes);
+	return true;
+}
+
 void *
 large_resize(void *p, size_t oldbytes, size_t size)
 {
-	umem_assert(page_map_large_bytes(page_map_owner(p)) == oldbytes);
 
 	size_t bytes = align_up(size, HEAP_UNIT);
 	bool zeroed;
@@ -203,9 +213,8 @@ large_resize(void *p, size_t oldbytes, size_t size)
 		return heap_shrink(p, oldbytes, bytes)
 			   ? block_resized(p, oldbytes, bytes)
 			   : p;
-	/* The page map has only the first unit of a large block. */
-	if (heap_grow(p, oldbytes, bytes, &zeroed))
-		return block_resized(p, oldbytes, bytes);
+	if (large_grow(p, oldbytes, bytes, &zeroed))
+		return p;
 	q = large_alloc_copy(p, oldbytes, size);
 	if (q != NULL)
 		large_free(p, oldbytes);

@@ -37,6 +37,13 @@ void *large_containing(const void *p);
 void large_unregister(void *p, size_t bytes);
 
 /*
+ * Enlarges a block in place to bytes, a multiple of HEAP_UNIT.  *zeroed becomes
+ * true if all bytes behind the old end are zero.  Returns false, and changes
+ * nothing, if the units behind the block are not free or there is no memory.
+ */
+bool large_grow(void *p, size_t oldbytes, size_t bytes, bool *zeroed);
+
+/*
  * Changes the size of a block in place, or moves it.  Returns the block's new
  * address, or NULL if there is no memory; the old block is unchanged then.
  */

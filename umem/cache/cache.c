@@ -143,16 +143,6 @@ alloc_bypass(struct umem_cache *cache)
 	return object;
 }
 
-/* Allocates from a cache without magazines. */
-static noinline void *
-alloc_direct(struct umem_cache *cache)
-{
-	cache_check_poison(cache, "umem_cache_alloc");
-	if (cache->debug != 0)
-		return cache_debugger.alloc(cache);
-	return alloc_bypass(cache);
-}
-
 /* Allocates after the section has failed, or if sections are not in use. */
 static void *
 cache_alloc_missed(struct umem_cache *cache, unsigned *work)
@@ -161,7 +151,7 @@ cache_alloc_missed(struct umem_cache *cache, unsigned *work)
 	unsigned want;
 
 	if (unlikely(cache->mag.hot == cpu_header_none()))
-		return alloc_direct(cache);
+		return alloc_bypass(cache);
 	switch (magazine_get(&cache->mag, &object, &want)) {
 	case MAGAZINE_OK:
 		return object;
@@ -187,8 +177,8 @@ cache_alloc_missed(struct umem_cache *cache, unsigned *work)
 void
 cache_choose_fast(struct umem_cache *cache)
 {
-	bool closed =
-	    cache->limit.counts || reserve_is_short(cache) || cache->is_sampled;
+	bool closed = cache->debug != 0 || cache->limit.counts ||
+		      reserve_is_short(cache) || cache->is_sampled;
 
 	store_relaxed(&cache->fast_at, closed ? 0 : cache_header_at(cache));
 }
@@ -206,6 +196,15 @@ is_closed(const struct umem_cache *cache)
 
 void *
 cache_alloc_slow(struct umem_cache *cache, unsigned *work)
+{
+	cache_check_poison(cache, "umem_cache_alloc");
+	if (unlikely(cache->debug != 0))
+		return cache_debugger.alloc(cache, cache->bufsize, API_OBJECT);
+	return cache_alloc_unchecked(cache, work);
+}
+
+void *
+cache_alloc_unchecked(struct umem_cache *cache, unsigned *work)
 {
 	void *object;
 
@@ -310,32 +309,18 @@ cache_take_back(struct umem_cache *cache, struct magazine *mag)
 	cache_count_off(cache, n);
 }
 
-/*
- * Frees to a cache without magazines.  Returns false after a report of misuse.
- */
-static noinline bool
-free_direct(struct umem_cache *cache, void *object, const char *function)
-{
-	cache_check_poison(cache, function);
-	if (cache->debug != 0)
-		return cache_debugger.free(cache, object);
-	free_bypass(cache, object, function);
-	return true;
-}
-
-/*
- * Frees after the section has failed, or if sections are not in use.  Returns
- * false after a report of misuse.
- */
-static bool
+/* Frees after the section has failed, or if sections are not in use. */
+static void
 cache_free_missed(struct umem_cache *cache, void *object, const char *function,
     unsigned *work)
 {
 	struct magazine *spare;
 	enum magazine_result result;
 
-	if (unlikely(cache->mag.hot == cpu_header_none()))
-		return free_direct(cache, object, function);
+	if (unlikely(cache->mag.hot == cpu_header_none())) {
+		free_bypass(cache, object, function);
+		return;
+	}
 	if (cache->has_heap_slabs) {
 		enum slab_fault fault = slab_round_fault(&cache->slabs, object);
 
@@ -351,27 +336,36 @@ cache_free_missed(struct umem_cache *cache, void *object, const char *function,
 	else if (result != MAGAZINE_OK)
 		free_bypass(cache, object, function);
 	finish_put(cache, function, work);
-	return true;
+}
+
+void
+cache_free_unchecked(struct umem_cache *cache, void *object,
+    const char *function, unsigned *work)
+{
+	if (!is_closed(cache) || rseq_push(&cpu_layer.place,
+				     cache_header_at(cache), object) != RSEQ_OK)
+		cache_free_missed(cache, object, function, work);
 }
 
 bool
 cache_free_slow(struct umem_cache *cache, void *object, const char *function,
     unsigned *work)
 {
-	if (is_closed(cache) && rseq_push(&cpu_layer.place,
-				    cache_header_at(cache), object) == RSEQ_OK)
-		return true;
-	return cache_free_missed(cache, object, function, work);
+	cache_check_poison(cache, function);
+	if (unlikely(cache->debug != 0))
+		return cache_debugger.free(cache, object, SIZE_MAX, API_OBJECT);
+	cache_free_unchecked(cache, object, function, work);
+	return true;
 }
 
 /*
- * True if single calls only move objects, without debugging.  Then bulk calls
- * may move magazines.
+ * True if single calls only move objects, without checks.  Then bulk calls may
+ * move magazines.
  */
 static inline bool
 moves_in_bulk(const struct umem_cache *cache)
 {
-	return cache->mag.hot != cpu_header_none();
+	return cache->mag.hot != cpu_header_none() && cache->debug == 0;
 }
 
 size_t

@@ -101,6 +101,7 @@ struct umem_cache {
 	uint32_t tag_bytes;    /* [I] of the tag in a chunk; 0: none */
 	size_t tag_offset;     /* [I] of the tag in a chunk */
 	bool checks_slack;     /* [I] a pattern is behind the requested size */
+	bool has_inner_tags;   /* [I] chunks of the usual size end with a tag */
 	/* [I] Bytes of a free buffer that hold a pattern, and the pattern. */
 	size_t pattern_bytes;
 	uint64_t free_pattern;
@@ -172,6 +173,12 @@ class_cache_of(unsigned number)
 }
 
 /*
+ * The alignment that umem_alloc() promises for a size, which a block has also
+ * if it is debugged, in spite of its tag.
+ */
+size_t class_align(size_t bytes);
+
+/*
  * Creates class size_classes.n + 1, for blocks of zero bytes, if they are
  * debugged.  Its slabs are addresses without memory, so an access faults.
  */
@@ -224,10 +231,10 @@ void cache_tell_free(struct umem_cache *cache, void *object);
 
 /*
  * Selects the header that the fast paths use.  That is the header of the
- * cache's magazines; or header 0, which refuses, if the cache counts objects in
- * use (limit.c), if its reserve lacks objects (reserve.c), or if its objects
- * may be samples (sample_object.c).  Called at the start, and then with
- * limit_lock held.
+ * cache's magazines; or header 0, which refuses, if the cache is debugged, if
+ * it counts objects in use (limit.c), if its reserve lacks objects (reserve.c),
+ * or if its objects may be samples (sample_object.c).  Called at the start, and
+ * then with limit_lock held.
  */
 void cache_choose_fast(struct umem_cache *cache);
 
@@ -282,6 +289,11 @@ void *cache_alloc_slow(struct umem_cache *cache, unsigned *work);
  * May add flags to *work: WORK_POLL, WORK_TICKED.
  */
 bool cache_free_slow(struct umem_cache *cache, void *object,
+    const char *function, unsigned *work);
+
+/* The same without the checks of a debugged cache, for its free chunks. */
+void *cache_alloc_unchecked(struct umem_cache *cache, unsigned *work);
+void cache_free_unchecked(struct umem_cache *cache, void *object,
     const char *function, unsigned *work);
 
 /* Aborts if the cache was destroyed while objects were in use. */

@@ -142,22 +142,24 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->free_calls_out |=
 	    (cache->debug != 0 && cache->destruct != NULL) ||
 	    (source != NULL && cache->calls_out);
-	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
+	cache->has_magazines = cache_use_magazines &&
+			       (cache->debug & ~UMF_HARDENED) == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
-	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)
-		quarantine_init(&cache->quarantine, layout->chunk);
 	/*
 	 * Without magazines, the cache uses header 0, which refuses.  The slow
-	 * paths know the cache by the caller's argument.
+	 * paths know the cache by the caller's argument.  A debugged class has
+	 * not the header of its number, which the fast paths use.
 	 */
 	if (!cache->has_magazines)
 		cache->mag.hot = cpu_header_none();
-	else if (cache->class != 0)
+	else if (cache->class != 0 && cache->debug == 0)
 		magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
 		    page_map.divisor[cache->class % NODE_CLASSES]);
 	else if (!magazine_layer_init(&cache->mag, layout->chunk,
 		     cache->mag.rounds_most, CPU_GUARD_NONE))
 		return false;
+	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)
+		quarantine_init(&cache->quarantine, layout->chunk);
 	cache_choose_fast(cache);
 	return true;
 }
@@ -228,11 +230,7 @@ span_quantum(const vmem_t *source)
 	return vmem_quantum(source) > page ? vmem_quantum(source) : page;
 }
 
-/*
- * Returns the alignment that a block keeps if it is debugged, in spite of its
- * tag.
- */
-static size_t
+size_t
 class_align(size_t bytes)
 {
 	if (bytes % os_page_size() == 0)

@@ -22,13 +22,25 @@
 
 #define UMF_TAGGED (UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT)
 
+/* The API that allocated a block. */
+enum alloc_api {
+	API_OBJECT, /* umem_cache_alloc() */
+	API_MALLOC,
+	API_UMEM,     /* umem_alloc() */
+	API_NEW,      /* operator new */
+	API_ARRAY,    /* operator new[] */
+	API_RESERVED, /* an object of a reserve (umem/malloc/reserve.c) */
+	API_COUNT
+};
+
 /* Caches with checks; debug.h describes the functions. */
 struct cache_debugger {
 	void (*plan)(struct umem_cache *cache, const char *name, bool sourced);
 	size_t (*chunk)(const struct umem_cache *cache);
 	size_t (*record_bytes)(const struct umem_cache *cache);
-	void *(*alloc)(struct umem_cache *cache);
-	bool (*free)(struct umem_cache *cache, void *object);
+	void *(*alloc)(struct umem_cache *cache, size_t size, unsigned api);
+	bool (*free)(
+	    struct umem_cache *cache, void *p, size_t size, unsigned api);
 	void (*release)(struct umem_cache *cache);
 	void (*forget)(const struct umem_cache *cache);
 	void (*report_in_use)(struct umem_cache *cache);

@@ -2,28 +2,25 @@
  * quarantine.c - delays the reuse of freed chunks
  *
  * A cache that is hardened, or debugged with guards, puts each freed chunk into
- * a random slot here, and the chunk that was in the slot may be reused.  That
- * chunk waits in a slot of its CPU for the next allocation, and the chunk that
- * was there goes back to its slab.  So many allocations need no lock, and get a
- * chunk that is in the caches of the CPU.
+ * a slot here, and the chunk that was in the slot may be reused.  The slots are
+ * filled in up to 16 runs.  The next run is chosen at random; within a run the
+ * slots follow each other, so that chunks which were freed one after the other,
+ * and often are neighbours, leave in the same order.
  *	The number of frees after which an address is reused cannot be
- * predicted: on average it is the number of random slots, and the address is
- * reused at once with a probability of one in that number.  A write by a stale
- * pointer is detected when the chunk is allocated again, or earlier, when
- * debug_alloc() inspects a quarantined chunk.  Because the inspecting thread
- * takes the chunk out meanwhile, no other thread has it.
+ * predicted: on average it is the number of slots, and the run of an address is
+ * chosen again at once with a probability of one in the number of runs.  A
+ * write by a stale pointer is detected when the chunk is allocated again, or
+ * earlier, when debug_alloc() inspects a quarantined chunk.  Because the
+ * inspecting thread takes the chunk out meanwhile, no other thread has it.
  *
  * Locking: none.  A thread exchanges the contents of a slot in one atomic step,
  * so of two threads each gets one of the chunks.  The release of that exchange
  * publishes the chunk's contents; it pairs with the acquire of the exchange
- * that takes the chunk out.  A thread may be stopped or moved to another CPU at
- * any point: then it uses the slot of another CPU, which only costs time.  A
- * fork() while another thread has a chunk in hand, between two slots or to put
- * it back, loses that chunk in the child, and no other.
+ * that takes the chunk out.  Two threads may fill one slot, one after the
+ * other, or begin two runs at once: then a chunk stays for a shorter or a
+ * longer time.  A fork() while another thread has a chunk in hand, or takes one
+ * out to put it back, loses that chunk in the child, and no other.
  */
-#include <assert.h>
-
-#include "magazine/cpu.h"
 #include "umem/base/random.h"
 #include "umem/cache/quarantine.h"
 #include "vmem/meta.h"
@@ -34,13 +31,8 @@
 #define QUARANTINE_SLOTS_MAX 256
 #define QUARANTINE_SLOTS_MIN 2
 
-/* Slots for ready chunks: one for each CPU modulo this, each in its line. */
-#define READY_CPUS  16
-#define READY_APART (CACHE_LINE / sizeof(void *))
-
-static_assert(QUARANTINE_SLOTS_MIN <= QUARANTINE_SLOTS_MAX &&
-		  QUARANTINE_SLOTS_MAX <= UINT32_MAX,
-    "a slot is drawn by 32 random bits");
+/* The runs of a quarantine; fewer if it has fewer slots. */
+#define QUARANTINE_RUNS 16
 
 static struct random slot_random;
 
@@ -50,18 +42,11 @@ quarantine_init(struct quarantine *q, size_t chunk)
 	size_t n = size_max(QUARANTINE_BYTES_MAX / chunk, QUARANTINE_SLOTS_MIN);
 
 	random_seed(&slot_random);
-	umem_assert(q->slot == NULL);
-	q->nrandom = size_min(n, QUARANTINE_SLOTS_MAX);
-	n = q->nrandom + READY_CPUS * READY_APART;
+	n = size_min(n, QUARANTINE_SLOTS_MAX);
+	q->run = (n + QUARANTINE_RUNS - 1) / QUARANTINE_RUNS;
+	n = align_down(n, q->run);
 	q->slot = meta_alloc(n * sizeof(*q->slot));
 	q->nslots = q->slot == NULL ? 0 : n;
-}
-
-/* The slot of this CPU for a chunk that has left the random slots. */
-static void **
-ready_slot(const struct quarantine *q)
-{
-	return q->slot + q->nrandom + cpu_now() % READY_CPUS * READY_APART;
 }
 
 void
@@ -78,25 +63,15 @@ quarantine_swap(struct quarantine *q, void *p)
 {
 	size_t i;
 
-	umem_assert(p != NULL);
 	if (q->nslots == 0)
 		return p;
-	i = (size_t)random_below(&slot_random, q->nrandom);
+	i = load_relaxed(&q->next);
+	if (i % q->run == 0)
+		i = q->run * random_below(&slot_random, q->nslots / q->run);
+	/* Two threads here may use one slot, one after the other. */
+	store_relaxed(&q->next, i + 1);
 	store_relaxed(&q->newest, i + 1);
-	p = __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
-	return p == NULL
-		   ? NULL
-		   : __atomic_exchange_n(ready_slot(q), p, __ATOMIC_ACQ_REL);
-}
-
-void *
-quarantine_ready(struct quarantine *q)
-{
-	void **slot = q->nslots == 0 ? NULL : ready_slot(q);
-
-	return slot == NULL || load_relaxed(slot) == NULL
-		   ? NULL
-		   : __atomic_exchange_n(slot, NULL, __ATOMIC_ACQ_REL);
+	return __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
 }
 
 void *
@@ -111,8 +86,7 @@ quarantine_inspect(struct quarantine *q, size_t *at)
 	*at = last != 0 ? last - 1
 			: __atomic_fetch_add(
 			      &q->next_inspected, 1, __ATOMIC_RELAXED) %
-			      q->nrandom;
-	umem_assert(*at < q->nrandom);
+			      q->nslots;
 	return __atomic_exchange_n(&q->slot[*at], NULL, __ATOMIC_ACQ_REL);
 }
 

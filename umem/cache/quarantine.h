@@ -6,8 +6,9 @@
 
 struct quarantine {
 	void **slot;           /* [I] NULL: no quarantine */
-	size_t nslots;         /* [I] the random ones, then those of CPUs */
-	size_t nrandom;        /* [I] */
+	size_t nslots;         /* [I] */
+	size_t run;            /* [I] slots that are filled in order */
+	size_t next;           /* [a] the slot to fill; a multiple: random */
 	size_t newest;         /* [a] 1 + newest index; 0: it was inspected */
 	size_t next_inspected; /* [a] rotates over the slots for inspection */
 };
@@ -22,14 +23,10 @@ void quarantine_init(struct quarantine *q, size_t chunk);
 void quarantine_end(struct quarantine *q);
 
 /*
- * Puts p into a random slot, and the chunk that was there into the slot of this
- * CPU, for quarantine_ready().  Returns the chunk that was in that slot, or
- * NULL.  Without a quarantine it returns p.
+ * Puts p into the next slot.  Returns the chunk that was there, which may be
+ * reused, or NULL.  Without a quarantine it returns p.
  */
 void *quarantine_swap(struct quarantine *q, void *p);
-
-/* Takes the chunk of this CPU's slot, which may be reused, or returns NULL. */
-void *quarantine_ready(struct quarantine *q);
 
 /*
  * Takes one chunk out for inspection: the newest if it has not been inspected

@@ -18,8 +18,7 @@ audit_fill(struct bufctl_audit *bufctl)
 	umem_assert(debug.nframes <= AUDIT_FRAMES_MAX);
 	bufctl->timestamp = os_exact_ns();
 	bufctl->thread = stack_thread();
-	bufctl->head.depth =
-	    (uint16_t)stack_trace(bufctl->stack, debug.nframes);
+	bufctl->depth = stack_trace(bufctl->stack, debug.nframes);
 }
 
 /*
@@ -29,14 +28,14 @@ audit_fill(struct bufctl_audit *bufctl)
 static void
 audit_keep_allocation(struct bufctl_audit *bufctl)
 {
-	umem_assert(bufctl->head.depth <= debug.nframes);
+	umem_assert(bufctl->depth <= debug.nframes);
 	if (bufctl->allocated_time != 0)
 		return;
 	bufctl->allocated_time = bufctl->timestamp;
 	bufctl->allocated_thread = bufctl->thread;
-	bufctl->allocated_depth = bufctl->head.depth;
+	bufctl->allocated_depth = bufctl->depth;
 	memcpy(bufctl->stack + debug.nframes, bufctl->stack,
-	    bufctl->head.depth * sizeof(uintptr_t));
+	    bufctl->depth * sizeof(uintptr_t));
 }
 
 void
@@ -67,10 +66,10 @@ audit_event(enum log_kind log, struct umem_cache *cache, struct slab *slab,
 	if (!log_is_on(log))
 		return;
 	memset(&event.bufctl, 0, sizeof(event.bufctl));
-	event.bufctl.head.addr = addr;
-	event.bufctl.head.slab = slab;
+	event.bufctl.addr = addr;
+	event.bufctl.slab = slab;
 	event.bufctl.cache = cache;
-	event.bufctl.head.size = size;
+	event.bufctl.size = size;
 	audit_fill(&event.bufctl);
 	log_put(log, &event.bufctl, bufctl_log_bytes(debug.nframes));
 }

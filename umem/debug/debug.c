@@ -1,9 +1,9 @@
 /*
  * debug.c - caches that check how the program uses their buffers
  *
- * Debugging is a set of flags that a cache gets when it is created.  A cache
- * with flags has no magazines: its per-CPU headers refuse, so every call takes
- * the slow path and reaches this file.  A cache without flags is not affected.
+ * Debugging is a set of flags that a cache gets when it is created.  The fast
+ * paths of a cache with flags are closed, so every call takes the slow path and
+ * reaches this file.  A cache without flags is not affected.
  *
  * Chunk of a debugged cache
  *	buffer		rounded up to 8 bytes
@@ -12,17 +12,19 @@
  *	padding		up to the alignment, bytes of 0xbb
  *	A block of a size class may have a smaller size than the class.  Then
  *	the size is encoded in the redzone, and bytes of 0xbb follow the size up
- *	to the tag.
+ *	to the tag.  A hardened class has chunks of the usual size, with the tag
+ *	inside: debug_class() finds the class for a size and the tag.
  *	A free checks the tag and padding of its own chunk and those of the
  *	chunk before, because a write before the start of a buffer changes
  *	these.
  *
  * Bufctl (struct bufctl)
  *	Each chunk has one, in an array of its slab, where the program cannot
- *	overrun it.  It has the size, the state and, with audit, the thread and
- *	the stack of the last transaction.  A tag of 24 bytes points to it, but
- *	is not trusted: the bufctl is found by the address alone, from the slab
- *	and the number of the chunk.
+ *	overrun it.  It has the size and the state and, unless the cache is
+ *	hardened, the address; with audit, the thread and the stack of the last
+ *	transaction.  A tag of 24 bytes points to it, but is not trusted: the
+ *	bufctl is found by the address alone, from the slab and the number of
+ *	the chunk.
  *
  * Patterns (guards)
  *	A free buffer is filled with 0xdeadbeef, which is checked before the
@@ -43,11 +45,12 @@
  *	buffer's bytes, which is compared when the wait is over.
  *
  * Hardened (UMEM_OPTIONS=hardened)
- *	For programs in production rather than for finding errors.  Tags and
- *	bufctls are as above.  The pattern of blocks of a size class is zero,
- *	both when they are freed and when they are allocated, so that no caller
- *	can read their earlier contents.  Objects of other caches keep their
- *	contents.
+ *	For programs in production rather than for finding errors.  The pattern
+ *	of blocks of a size class is zero, both when they are freed and when
+ *	they are allocated, so that no caller can read their earlier contents.
+ *	Objects of other caches keep their contents.  Free chunks go through
+ *	magazines, as those of other caches; the headers that the fast paths use
+ *	for the class refuse.
  *
  * Other files
  *	debug_plan.c	selects the flags of a cache
@@ -70,13 +73,9 @@
 
 #include "umem/base/large.h"
 #include "umem/base/page_map.h"
-#include "umem/debug/audit.h"
 #include "umem/debug/debug_inner.h"
-#include "umem/debug/error.h"
 #include "umem/debug/report.h"
-#include "umem/slab/firewall.h"
 #include "umem/debug/freed.h"
-#include "umem/base/ready.h"
 #include "umem/debug/log.h"
 #include "umem/debug/stack.h"
 #include "vmem/heap.h"
@@ -84,34 +83,35 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-static struct bufctl *
-bufctl_at(const struct slab *slab, unsigned i)
+/* Describes a buffer that the library has. */
+static inline struct buffer
+buffer_of(struct umem_cache *cache, void *p)
 {
-	umem_assert(i < slab->store->layout.nchunks);
-	umem_assert(slab->store->record_bytes >= sizeof(struct bufctl));
-	return slab_record(slab, i);
-}
+	struct slab_store *store = &cache->slabs;
+	struct slab *slab;
+	unsigned i;
 
-static bool
-constructs_each_time(const struct umem_cache *cache)
-{
-	return cache->construct != NULL && (cache->debug & UMF_DEADBEEF) != 0;
+	if (unlikely(store->source != NULL)) {
+		slab_find_chunk(store, p, &slab, &i);
+		return debug_buffer_at(cache, slab, i);
+	}
+	slab = page_map_owner(p);
+	umem_assert(slab != NULL);
+	return debug_buffer_at(cache, slab,
+	    (unsigned)slab_layout_index(
+		&store->layout, (uintptr_t)p - slab->first));
 }
 
 /* Returns the buffer to the slab, after its constructor has refused. */
 static void
-undo_alloc(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
+undo_alloc(struct buffer *b)
 {
 	void *bad;
 
-	umem_assert(bufctl->addr == p && bufctl->size <= cache->tag_offset);
-	add_relaxed(&cache->nrefused, 1);
-	debug_make_free(cache, bufctl, p);
-	store_relaxed(&bufctl->state, BUFCTL_FREE);
-	if (raw)
-		slab_give_raw(&cache->slabs, p);
-	else
-		slab_give(&cache->slabs, &p, 1, &bad);
+	add_relaxed(&b->cache->nrefused, 1);
+	debug_make_free(b);
+	store_relaxed(&b->bufctl->state, BUFCTL_FREE);
+	slab_give(&b->cache->slabs, &b->p, 1, &bad);
 }
 
 void
@@ -122,40 +122,28 @@ debug_check_signal(const struct umem_cache *cache)
 		    UMERR_SIGNAL, cache, NULL, NULL, (struct error_info){0});
 }
 
-/* Takes a chunk from the slabs; *raw: it has to be constructed. */
+/* Takes a free chunk. */
 static void *
-chunk_take(struct umem_cache *cache, bool *raw)
+chunk_take(struct umem_cache *cache)
 {
 	uint64_t ncreated = load_relaxed(&cache->slabs.ncreated);
-	void *chunk = quarantine_ready(&cache->quarantine);
+	unsigned work = 0;
+	void *chunk = cache_alloc_unchecked(cache, &work);
 
-	*raw = false;
-	if (chunk == NULL)
-		chunk = slab_take_one(&cache->slabs, raw);
-	if (chunk == NULL)
-		return NULL;
-	if (load_relaxed(&cache->slabs.ncreated) != ncreated)
+	if (work != 0)
+		cache_upkeep.run(work);
+	if (chunk != NULL && load_relaxed(&cache->slabs.ncreated) != ncreated)
 		audit_event(LOG_SLAB, cache, page_map_owner(chunk), chunk,
 		    cache->bufsize);
 	return chunk;
 }
 
-void
-debug_log_failure(struct umem_cache *cache, size_t size)
-{
-	audit_event(LOG_FAIL, cache, /* slab */ NULL, /* addr */ NULL, size);
-}
-
 static bool
 quarantined_is_intact(struct umem_cache *cache, void *p)
 {
-	struct slab *slab;
-	unsigned i;
+	struct buffer b = buffer_of(cache, p);
 
-	slab_find_chunk(&cache->slabs, p, &slab, &i);
-	umem_assert(bufctl_at(slab, i)->addr == p);
-	umem_assert(bufctl_at(slab, i)->state == BUFCTL_FREE);
-	return debug_free_is_intact(cache, bufctl_at(slab, i), p);
+	return debug_free_is_intact(&b);
 }
 
 /* Objects that the report of a destroyed cache names: a screen of stacks. */
@@ -181,58 +169,37 @@ quarantine_check_one(struct umem_cache *cache)
 void *
 debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 {
-	struct slab *slab;
-	struct bufctl *bufctl;
-	unsigned i;
-	bool raw;
+	struct buffer b;
 	void *p;
 
-	umem_assert(cache->debug != 0 && size <= cache->bufsize);
+	umem_assert(cache->debug != 0 && size <= cache->tag_offset);
 	debug_check_signal(cache);
 	if ((cache->debug & UMF_DEADBEEF) != 0)
 		quarantine_check_one(cache);
 	do {
-		p = chunk_take(cache, &raw);
+		p = chunk_take(cache);
 		if (p == NULL)
 			return NULL;
-		slab_find_chunk(&cache->slabs, p, &slab, &i);
-		bufctl = bufctl_at(slab, i);
+		b = buffer_of(cache, p);
 		/* A load first would take a page fault of its own. */
-		store_relaxed(&bufctl->api, (uint8_t)api);
-		umem_assert(bufctl->state == BUFCTL_NEVER ||
-			    bufctl->state == BUFCTL_FREE);
-	} while (bufctl->state != BUFCTL_NEVER &&
-		 !debug_free_is_intact(cache, bufctl, p));
-	debug_make_allocated(cache, slab, bufctl, p, size, api);
-	if (cache->construct != NULL && (raw || constructs_each_time(cache)) &&
+		store_relaxed(&b.bufctl->api, (uint8_t)api);
+		umem_assert(b.bufctl->state == BUFCTL_NEVER ||
+			    b.bufctl->state == BUFCTL_FREE);
+	} while (b.bufctl->state != BUFCTL_NEVER && !debug_free_is_intact(&b));
+	debug_make_allocated(&b, size, api);
+	if (cache->construct != NULL && (cache->debug & UMF_DEADBEEF) != 0 &&
 	    cache->construct(p, cache->priv, UMEM_DEFAULT) != 0) {
-		undo_alloc(cache, bufctl, p, raw);
+		undo_alloc(&b);
 		return NULL;
 	}
-	if (raw)
-		slab_constructed(&cache->slabs, p);
 	return p;
-}
-
-/* Returns the bufctl of a buffer; NULL: it is a large block, and damaged. */
-static struct bufctl *
-bufctl_of(struct umem_cache *cache, void *p)
-{
-	struct slab *slab;
-	unsigned i;
-
-	if (cache == &debug_large_cache)
-		return debug_large_bufctl(p);
-	slab_find_chunk(&cache->slabs, p, &slab, &i);
-	umem_assert(bufctl_at(slab, i)->addr == p);
-	return bufctl_at(slab, i);
 }
 
 /* From now on a free by the program has the wrong API, and is reported. */
 void
 debug_reserve(struct umem_cache *cache, void *p)
 {
-	bufctl_of(cache, p)->api = API_RESERVED;
+	buffer_of(cache, p).bufctl->api = API_RESERVED;
 }
 
 /*
@@ -242,21 +209,20 @@ debug_reserve(struct umem_cache *cache, void *p)
 void
 debug_hand_out(struct umem_cache *cache, void *p)
 {
-	struct bufctl *bufctl = bufctl_of(cache, p);
+	struct buffer b = buffer_of(cache, p);
 
-	umem_assert(bufctl->api == API_RESERVED);
+	umem_assert(b.bufctl->api == API_RESERVED);
 	debug_check_signal(cache);
-	if (debug_redzone_is_intact(cache, bufctl) &&
-	    debug_previous_is_intact(cache, bufctl))
-		debug_uninit_is_intact(cache, bufctl, p);
-	bufctl->api = API_OBJECT;
-	debug_stamp(cache, bufctl);
+	if (debug_redzone_is_intact(&b) && debug_previous_is_intact(&b))
+		debug_uninit_is_intact(&b);
+	b.bufctl->api = API_OBJECT;
+	debug_stamp(&b);
 }
 
 void
 debug_unreserve(struct umem_cache *cache, void *p)
 {
-	bufctl_of(cache, p)->api = API_OBJECT;
+	buffer_of(cache, p).bufctl->api = API_OBJECT;
 }
 
 /*
@@ -279,20 +245,24 @@ cache_of_address(const void *p, struct slab **slab)
 static void
 report_freed_address(struct umem_cache *cache, const void *p)
 {
-	struct bufctl *bufctl = freed_find(&freed_firewall, p);
+	struct bufctl_audit *freed = freed_find(&freed_firewall, p);
+	struct buffer b = {0};
 
 	/*
 	 * The firewall keeps its addresses, so no large block can have had p.
 	 */
-	if (bufctl == NULL)
-		bufctl = freed_find(&freed_large, p);
-	if (bufctl != NULL)
-		cache = ((struct bufctl_audit *)(void *)bufctl)->cache;
+	if (freed == NULL)
+		freed = freed_find(&freed_large, p);
+	if (freed != NULL) {
+		b = debug_large_buffer(freed);
+		b.slab = freed->slab;
+		cache = freed->cache;
+	}
 	debug_report(
-	    bufctl != NULL || (uintptr_t)p - heap_window.base < heap_committed()
+	    freed != NULL || (uintptr_t)p - heap_window.base < heap_committed()
 		? UMERR_DUPFREE
 		: UMERR_BADADDR,
-	    cache, bufctl, p, (struct error_info){0});
+	    cache, &b, p, (struct error_info){0});
 }
 
 /* Reports a free of p, which is in no slab of the cache. */
@@ -300,6 +270,7 @@ static void
 report_foreign_free(struct umem_cache *cache, void *p)
 {
 	struct error_info info = {0};
+	struct buffer b = {0};
 	struct slab *slab;
 	unsigned i;
 
@@ -313,13 +284,10 @@ report_foreign_free(struct umem_cache *cache, void *p)
 		return;
 	}
 	info.slab = slab;
-	debug_report(UMERR_BADCACHE, cache,
-	    info.real_cache->debug != 0 &&
-		    slab_find_chunk(&info.real_cache->slabs, p, &slab, &i) ==
-			SLAB_FINE
-		? bufctl_at(slab, i)
-		: NULL,
-	    p, info);
+	if (info.real_cache->debug != 0 &&
+	    slab_find_chunk(&info.real_cache->slabs, p, &slab, &i) == SLAB_FINE)
+		b = debug_buffer_at(info.real_cache, slab, i);
+	debug_report(UMERR_BADCACHE, cache, &b, p, info);
 }
 
 /* Reports a free of p, which is inside chunk i. */
@@ -328,14 +296,14 @@ report_interior_free(
     struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
 {
 	struct error_info info = {0};
+	struct buffer b;
 
 	if (i >= cache->slabs.layout.nchunks) {
 		debug_report(UMERR_BADADDR, cache, NULL, p, info);
 		return;
 	}
-	info.buffer =
-	    (void *)(slab->first + (size_t)i * cache->slabs.layout.chunk);
-	debug_report(UMERR_BADBASE, cache, bufctl_at(slab, i), p, info);
+	b = debug_buffer_at(cache, slab, i);
+	debug_report(UMERR_BADBASE, cache, &b, p, info);
 }
 
 /* Returns the error of a free in this state, which is not ALLOCATED. */
@@ -352,20 +320,19 @@ error_of_state(unsigned state)
  * allocated, reports that and returns false.
  */
 static bool
-change_state(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
-    enum bufctl_state to)
+change_state(const struct buffer *b, enum bufctl_state to)
 {
 	uint8_t state = BUFCTL_ALLOCATED;
 
 	umem_assert(to == BUFCTL_FREE || to == BUFCTL_WAITING);
-	if (__atomic_compare_exchange_n(&bufctl->state, &state, (uint8_t)to,
+	if (__atomic_compare_exchange_n(&b->bufctl->state, &state, (uint8_t)to,
 		false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		/* Before the writes of the free; see exit_check.c. */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		return true;
 	}
 	debug_report(
-	    error_of_state(state), cache, bufctl, p, (struct error_info){0});
+	    error_of_state(state), b->cache, b, b->p, (struct error_info){0});
 	return false;
 }
 
@@ -374,31 +341,32 @@ change_state(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
  * if not.
  */
 static bool
-free_matches(struct bufctl *bufctl, size_t size, unsigned api)
+free_matches(const struct buffer *b, size_t size, unsigned api)
 {
+	size_t own = debug_size(b);
+
 	umem_assert(api < API_COUNT && api != API_RESERVED);
-	if (api != bufctl->api)
-		return debug_retire(UMERR_BADAPI, bufctl,
-		    (struct error_info){.found = api, .expected = bufctl->api});
-	return size == SIZE_MAX || size == bufctl->size ||
-	       (size < bufctl->size &&
-		   load_relaxed(&debug.sizes_are_relaxed)) ||
-	       debug_retire(UMERR_BADSIZE, bufctl,
-		   (struct error_info){
-		       .found = size, .expected = bufctl->size});
+	if (api != b->bufctl->api)
+		return debug_retire(UMERR_BADAPI, b,
+		    (struct error_info){
+			.found = api, .expected = b->bufctl->api});
+	return size == SIZE_MAX || size == own ||
+	       (size < own && load_relaxed(&debug.sizes_are_relaxed)) ||
+	       debug_retire(UMERR_BADSIZE, b,
+		   (struct error_info){.found = size, .expected = own});
 }
 
 /* Copies a buffer to the contents log, if UMEM_DEBUG asks for that. */
 static void
-log_contents(struct umem_cache *cache, struct bufctl *bufctl)
+log_contents(const struct buffer *b)
 {
-	struct bufctl_audit *audit = (void *)bufctl;
-	size_t n = size_min(bufctl->size, debug.contents_bytes);
+	size_t n = size_min(debug_size(b), debug.contents_bytes);
+	struct bufctl_audit *audit = debug_audit(b);
 
-	if ((cache->debug & UMF_CONTENTS) == 0 || !log_is_on(LOG_CONTENTS))
+	if ((b->cache->debug & UMF_CONTENTS) == 0 || !log_is_on(LOG_CONTENTS))
 		return;
-	audit->contents =
-	    n == 0 ? NULL : log_put(LOG_CONTENTS, bufctl->addr, n);
+	umem_assert(audit != NULL);
+	audit->contents = n == 0 ? NULL : log_put(LOG_CONTENTS, b->p, n);
 }
 
 /*
@@ -406,138 +374,144 @@ log_contents(struct umem_cache *cache, struct bufctl *bufctl)
  * the slab.  If there is no memory for the copy, this free is not known later.
  */
 static void
-keep_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
+keep_bufctl(const struct buffer *b)
 {
 	size_t bytes = bufctl_audit_bytes(debug.nframes);
-	struct bufctl *copy = meta_alloc_best_effort(bytes), *old;
+	struct bufctl_audit *copy = meta_alloc_best_effort(bytes), *old;
 
-	umem_assert(cache->slabs.record_bytes <= bytes);
+	umem_assert(b->cache->slabs.record_bytes <= bytes);
 	if (copy == NULL)
 		return;
-	memcpy(copy, bufctl, cache->slabs.record_bytes);
+	memcpy(copy, b->bufctl, b->cache->slabs.record_bytes);
 	old = freed_put(&freed_firewall, copy);
 	if (old != NULL)
 		meta_free(old, bytes);
 }
 
-/*
- * Returns the bufctl of a buffer that the program frees, or NULL after a report
- * of misuse.
- */
-static struct bufctl *
-bufctl_to_free(struct umem_cache *cache, void *p)
+/* Finds the buffer at p.  Returns false after a report of misuse. */
+static bool
+find_buffer(struct umem_cache *cache, void *p, struct buffer *b)
 {
 	struct slab *slab;
 	unsigned i;
 
 	if (cache == &debug_large_cache)
-		return debug_large_bufctl(p);
+		return debug_large_find(p, b);
 	switch (slab_find_chunk(&cache->slabs, p, &slab, &i)) {
 	case SLAB_FOREIGN:
 		report_foreign_free(cache, p);
-		return NULL;
+		return false;
 	case SLAB_INTERIOR:
 		report_interior_free(cache, slab, i, p);
-		return NULL;
+		return false;
 	default:
-		return bufctl_at(slab, i);
+		*b = debug_buffer_at(cache, slab, i);
+		return true;
 	}
 }
 
 /*
  * Checks a buffer that the program frees, and moves it to another state.
- * Returns NULL after a report of misuse.
+ * Returns false after a report of misuse.
  */
-static struct bufctl *
+static bool
 check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
-    enum bufctl_state to)
+    enum bufctl_state to, struct buffer *b)
 {
-	struct bufctl *bufctl = bufctl_to_free(cache, p);
-
-	if (bufctl == NULL || !change_state(cache, bufctl, p, to) ||
-	    !free_matches(bufctl, size, api) ||
-	    !debug_redzone_is_intact(cache, bufctl) ||
-	    !debug_previous_is_intact(cache, bufctl))
-		return NULL;
+	if (!find_buffer(cache, p, b) || !change_state(b, to) ||
+	    !free_matches(b, size, api) || !debug_redzone_is_intact(b) ||
+	    !debug_previous_is_intact(b))
+		return false;
 	debug_check_signal(cache);
-	return bufctl;
+	return true;
 }
 
 /* Destructs the buffer, logs its contents and writes the free pattern. */
 static void
-write_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+write_free(const struct buffer *b)
 {
+	const struct umem_cache *cache = b->cache;
+
 	if (cache->destruct != NULL && !load_relaxed(&cache->destroyed) &&
 	    (cache->debug & UMF_DEADBEEF) != 0)
-		cache->destruct(p, cache->priv);
-	log_contents(cache, bufctl);
-	debug_make_free(cache, bufctl, p);
+		cache->destruct(b->p, cache->priv);
+	log_contents(b);
+	debug_make_free(b);
 }
 
-/* Passes a free buffer to the quarantine or to its slab. */
+/*
+ * Passes a free buffer to the quarantine, and the one that leaves it to a
+ * magazine.  deferred: to its slab, because the cache may be ending meanwhile.
+ */
 static void
-release_buffer(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+release_buffer(const struct buffer *b, bool deferred)
 {
-	void *bad;
+	struct umem_cache *cache = b->cache;
+	unsigned work = 0;
+	void *p = b->p, *bad;
 
-	umem_assert(bufctl->state == BUFCTL_FREE);
-	if (cache == &debug_large_cache) {
-		debug_large_release(bufctl);
-		return;
-	}
+	umem_assert(b->bufctl->state == BUFCTL_FREE);
 	if ((cache->debug & UMF_FIREWALL) != 0)
-		keep_bufctl(cache, bufctl);
+		keep_bufctl(b);
 	if (debug_has_quarantine(cache))
 		p = quarantine_swap(&cache->quarantine, p);
-	if (p != NULL)
+	if (cache == &debug_large_cache)
+		debug_large_release(b);
+	else if (p != NULL && deferred)
 		slab_give(&cache->slabs, &p, 1, &bad);
+	else if (p != NULL)
+		cache_free_unchecked(cache, p, cache_freed_by(cache), &work);
+	if (work != 0)
+		cache_upkeep.run(work);
 }
 
 bool
 debug_free(struct umem_cache *cache, void *p, size_t size, unsigned api)
 {
-	struct bufctl *bufctl = check_free(cache, p, size, api, BUFCTL_FREE);
+	struct buffer b;
 
-	if (bufctl == NULL)
+	if (!check_free(cache, p, size, api, BUFCTL_FREE, &b))
 		return false;
-	write_free(cache, bufctl, p);
-	debug_stamp(cache, bufctl);
-	release_buffer(cache, bufctl, p);
+	write_free(&b);
+	debug_stamp(&b);
+	release_buffer(&b, /* deferred */ false);
 	return true;
 }
 
 bool
 debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned api)
 {
-	struct bufctl *bufctl = check_free(cache, p, size, api, BUFCTL_WAITING);
+	struct buffer b;
 
-	if (bufctl == NULL)
+	if (!check_free(cache, p, size, api, BUFCTL_WAITING, &b))
 		return false;
-	debug_wait_begin(cache, bufctl);
-	debug_stamp(cache, bufctl);
+	debug_wait_begin(&b);
+	debug_stamp(&b);
 	return true;
 }
 
 void
 debug_defer_undo(struct umem_cache *cache, void *p)
 {
-	struct bufctl *bufctl = bufctl_of(cache, p);
+	struct buffer b;
 
-	umem_assert(bufctl->state == BUFCTL_WAITING);
+	if (!find_buffer(cache, p, &b))
+		return;
+	umem_assert(b.bufctl->state == BUFCTL_WAITING);
 	/* Release: the caller may pass the buffer to another thread. */
-	store_release(&bufctl->state, BUFCTL_ALLOCATED);
+	store_release(&b.bufctl->state, BUFCTL_ALLOCATED);
 }
 
 void
 debug_free_deferred(struct umem_cache *cache, void *p)
 {
-	struct bufctl *bufctl = bufctl_of(cache, p);
+	struct buffer b;
 
-	if (bufctl == NULL || !debug_wait_is_intact(cache, bufctl))
+	if (!find_buffer(cache, p, &b) || !debug_wait_is_intact(&b))
 		return;
-	write_free(cache, bufctl, p);
-	store_release(&bufctl->state, BUFCTL_FREE);
-	release_buffer(cache, bufctl, p);
+	write_free(&b);
+	store_release(&b.bufctl->state, BUFCTL_FREE);
+	release_buffer(&b, /* deferred */ true);
 }
 
 /* Clears the pointers to a cache that is destroyed in kept bufctls. */
@@ -564,9 +538,26 @@ debug_quarantine_flush(struct umem_cache *cache)
 bool
 debug_owns(unsigned class)
 {
-	if (likely(!debug.on) || class == 0)
-		return false;
-	return debug_cache_of(class)->debug != 0;
+	return debug.on && class != 0 && debug_cache_of(class)->debug != 0;
+}
+
+unsigned
+debug_class(unsigned class, size_t size)
+{
+	size_t align =
+	    size == 0 || size % CACHE_LINE != 0 ? 8 : class_align(size);
+
+	if (size == 0 && class_zero() != NULL)
+		return size_classes.n + 1;
+	while (class != 0 && (size > class_cache[class]->tag_offset ||
+				 size_classes.bytes[class] % align != 0))
+		class = class == size_classes.n ? 0 : class + 1;
+	/* The pages of a large block are released when it is freed. */
+	return class != 0 && size_classes.bytes[class] > HEAP_UNIT &&
+		       debug_has_quarantine(&debug_large_cache) &&
+		       debug_has_quarantine(class_cache[class])
+		   ? 0
+		   : class;
 }
 
 struct umem_cache *
@@ -576,37 +567,26 @@ debug_cache_of(unsigned class)
 				       : class_cache[class];
 }
 
-/* Returns the bufctl of an allocated block, or NULL after a report. */
-static struct bufctl *
-block_bufctl(unsigned class, const void *p)
+/* Finds an allocated block; false after a report. */
+static bool
+find_block(unsigned class, void *p, struct buffer *b)
 {
-	struct umem_cache *cache = debug_cache_of(class);
-	struct bufctl *bufctl;
-	struct slab *slab;
-	unsigned i;
-
-	if (class == PAGE_MAP_LARGE) {
-		bufctl = debug_large_bufctl(p);
-	} else if (slab_find_chunk(&cache->slabs, (void *)(uintptr_t)p, &slab,
-		       &i) == SLAB_FINE) {
-		bufctl = bufctl_at(slab, i);
-	} else {
-		debug_bad_address(p);
-		return NULL;
-	}
-	if (bufctl == NULL || bufctl->state == BUFCTL_ALLOCATED)
-		return bufctl;
-	debug_report(error_of_state(bufctl->state), cache, bufctl, p,
+	if (!find_buffer(debug_cache_of(class), p, b))
+		return false;
+	if (b->bufctl->state == BUFCTL_ALLOCATED)
+		return true;
+	debug_report(error_of_state(b->bufctl->state), b->cache, b, p,
 	    (struct error_info){0});
-	return NULL;
+	return false;
 }
 
 size_t
 debug_usable(unsigned class, const void *p)
 {
-	struct bufctl *bufctl = block_bufctl(class, p);
+	struct buffer b;
 
-	return bufctl == NULL ? SIZE_MAX : bufctl->size;
+	return find_block(class, (void *)(uintptr_t)p, &b) ? debug_size(&b)
+							   : SIZE_MAX;
 }
 
 void
@@ -615,44 +595,40 @@ debug_set_api(void *p, unsigned api)
 	size_t unit = page_map_unit(p);
 	unsigned class =
 	    unit < page_map.units ? page_map_class(page_map.entry[unit]) : 0;
-	struct bufctl *bufctl;
+	struct buffer b;
 
 	umem_assert(api < API_COUNT);
-	if (debug_owns(class) && (bufctl = block_bufctl(class, p)) != NULL)
-		bufctl->api = (uint8_t)api;
+	if (debug_owns(class) && find_block(class, p, &b))
+		b.bufctl->api = (uint8_t)api;
 }
 
 bool
 debug_resize(unsigned class, void *p, size_t size)
 {
-	struct umem_cache *cache = debug_cache_of(class);
-	struct bufctl *bufctl = block_bufctl(class, p);
+	struct buffer b;
 
-	if (bufctl == NULL || !debug_redzone_is_intact(cache, bufctl) ||
-	    (class == PAGE_MAP_LARGE && !debug_large_open(bufctl, size)))
+	if (!find_block(class, p, &b) || !debug_redzone_is_intact(&b) ||
+	    (class == PAGE_MAP_LARGE && !debug_large_open(&b, size)))
 		return false;
-	umem_assert(size <= debug_tag_offset(cache, p));
-	debug_check_signal(cache);
-	debug_change_begin(bufctl);
-	store_relaxed(&bufctl->size, size);
+	umem_assert(size <= debug_tag_offset(b.cache, p));
+	debug_check_signal(b.cache);
+	debug_set_size(&b, size);
+	debug_stamp(&b);
 	if (class == PAGE_MAP_LARGE)
-		debug_large_guard(bufctl);
-	debug_write_redzone(cache, bufctl);
-	debug_change_end(bufctl);
-	debug_stamp(cache, bufctl);
+		cache_upkeep.run(WORK_POLL);
 	return true;
 }
 
-struct bufctl *
+struct bufctl_audit *
 debug_bufctl_near(const void *p)
 {
 	struct slab *slab;
 	const struct umem_cache *cache = cache_of_address(p, &slab);
 	const void *large = cache == NULL ? large_containing(p) : NULL;
-	struct bufctl *bufctl;
+	struct bufctl_audit *bufctl;
 
 	if (cache != NULL)
-		return (cache->debug & UMF_FIREWALL) != 0 ? bufctl_at(slab, 0)
+		return (cache->debug & UMF_FIREWALL) != 0 ? slab_record(slab, 0)
 							  : NULL;
 	if (large != NULL)
 		return debug_large() ? debug_large_peek(large) : NULL;
@@ -666,6 +642,8 @@ debug_bad_address(const void *p)
 	struct error_info info = {0};
 	struct slab *slab;
 	struct umem_cache *cache = cache_of_address(p, &slab);
+	struct buffer b = {0};
+	void *large;
 	unsigned i = 0;
 
 	if (cache != NULL) {
@@ -681,11 +659,11 @@ debug_bad_address(const void *p)
 		debug_report(UMERR_BADADDR, NULL, NULL, p, info);
 		return;
 	}
-	info.buffer = large_containing(p);
-	if (info.buffer != NULL) {
-		debug_report(UMERR_BADBASE, &debug_large_cache,
-		    debug_large() ? debug_large_bufctl(info.buffer) : NULL, p,
-		    info);
+	info.buffer = large = large_containing(p);
+	if (large != NULL) {
+		if (debug_large())
+			debug_large_find(large, &b);
+		debug_report(UMERR_BADBASE, &debug_large_cache, &b, p, info);
 		return;
 	}
 	report_freed_address(NULL, p);
@@ -694,7 +672,7 @@ debug_bad_address(const void *p)
 void
 debug_alloc_failed(struct umem_cache *cache, size_t size)
 {
-	debug_log_failure(cache, size);
+	audit_event(LOG_FAIL, cache, /* slab */ NULL, /* addr */ NULL, size);
 	if (debug.checknull)
 		panic("allocation: no memory for %zu bytes", size);
 }
@@ -703,14 +681,17 @@ debug_alloc_failed(struct umem_cache *cache, size_t size)
 static void
 say_object(struct umem_cache *cache, void *p, uint64_t now)
 {
+	struct buffer b;
 	const struct bufctl_audit *audit;
 
 	report_line("    %p", p);
 	if ((cache->debug & UMF_AUDIT) == 0)
 		return;
-	audit = (void *)bufctl_of(cache, p);
+	b = buffer_of(cache, p);
+	audit = debug_audit(&b);
+	umem_assert(audit != NULL);
 	report_caller("allocated", audit->thread, now - audit->timestamp,
-	    audit->stack, audit->head.depth);
+	    audit->stack, audit->depth);
 	report_send();
 }
 
@@ -747,24 +728,12 @@ report_in_use(struct umem_cache *cache)
 	report_end();
 }
 
-static void *
-hook_alloc(struct umem_cache *cache)
-{
-	return debug_alloc(cache, cache->bufsize, API_OBJECT);
-}
-
-static bool
-hook_free(struct umem_cache *cache, void *object)
-{
-	return debug_free(cache, object, SIZE_MAX, API_OBJECT);
-}
-
 const struct cache_debugger cache_debugger = {
     .plan = debug_plan,
     .chunk = debug_chunk_bytes,
     .record_bytes = debug_bufctl_bytes,
-    .alloc = hook_alloc,
-    .free = hook_free,
+    .alloc = debug_alloc,
+    .free = debug_free,
     .release = debug_quarantine_flush,
     .forget = forget_cache,
     .report_in_use = report_in_use,

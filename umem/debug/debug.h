@@ -42,39 +42,29 @@ enum bufctl_state {
 	BUFCTL_WAITING  /* freed; waits for a grace period */
 };
 
-/* The API that allocated a block. */
-enum alloc_api {
-	API_OBJECT, /* umem_cache_alloc() */
-	API_MALLOC,
-	API_UMEM,     /* umem_alloc() */
-	API_NEW,      /* operator new */
-	API_ARRAY,    /* operator new[] */
-	API_RESERVED, /* an object of a reserve (umem/malloc/reserve.c) */
-	API_COUNT
+/*
+ * One for each buffer of a debugged cache, in an array of the slab.  A hardened
+ * cache has nothing else there.
+ */
+struct bufctl {
+	uint32_t size;   /* bytes requested, of a hardened cache */
+	uint16_t number; /* [a] of the change; see exit_check.c */
+	uint8_t state;   /* [a] enum bufctl_state */
+	uint8_t api;     /* enum alloc_api */
 };
 
-/* One for each buffer of a debugged cache, in an array of the slab. */
-struct bufctl {
+/* Of all other caches, and of large blocks. */
+struct bufctl_audit {
+	struct bufctl head;
 	void *addr;        /* of the buffer; NULL: never allocated */
 	struct slab *slab; /* NULL: a large block */
 	uint64_t size;     /* bytes requested */
-	/*
-	 * [a] Number of the change, see exit_check.c.  WAITING, with guards:
-	 * checksum of the bytes, see wait_sum.h
-	 */
-	uint32_t sum;
-	uint8_t state;  /* [a] enum bufctl_state */
-	uint8_t api;    /* enum alloc_api */
-	uint16_t depth; /* frames in the stack; 0 without audit */
-};
-
-/* With UMF_AUDIT or UMF_FIREWALL, and of large blocks. */
-struct bufctl_audit {
-	struct bufctl head;
 	struct umem_cache *cache;
-	uint64_t timestamp;      /* ns, CLOCK_MONOTONIC */
-	uint64_t thread;         /* the kernel's number */
-	void *contents;          /* copy in the contents log */
+	uint32_t sum;       /* WAITING: checksum of the bytes, see wait_sum.h */
+	uint32_t depth;     /* frames in the stack; 0 without audit */
+	uint64_t timestamp; /* ns, CLOCK_MONOTONIC */
+	uint64_t thread;    /* the kernel's number */
+	void *contents;     /* copy in the contents log */
 	uint64_t allocated_time; /* of a freed buffer; else 0 */
 	uint64_t allocated_thread;
 	uint64_t allocated_depth; /* frames of the allocation's stack */
@@ -82,7 +72,7 @@ struct bufctl_audit {
 };
 
 _Static_assert(sizeof(struct buftag) == 24, "umem verify knows this size");
-_Static_assert(sizeof(struct bufctl) == 32, "no implicit padding");
+_Static_assert(sizeof(struct bufctl) == 8, "no implicit padding");
 _Static_assert(sizeof(struct bufctl_audit) % sizeof(uint64_t) == 0,
     "bufctls of an array are aligned");
 _Static_assert(API_COUNT <= UINT8_MAX, "bufctl.api has 8 bits");
@@ -91,8 +81,6 @@ _Static_assert(API_COUNT <= UINT8_MAX, "bufctl.api has 8 bits");
 #define AUDIT_FRAMES_DEFAULT 15
 #define AUDIT_FRAMES_MAX     490
 #define CONTENTS_DEFAULT     256
-
-_Static_assert(AUDIT_FRAMES_MAX <= UINT16_MAX, "bufctl.depth has 16 bits");
 
 /* Bytes of a bufctl in a log, which has the stack of one transaction. */
 static inline size_t
@@ -219,7 +207,7 @@ void debug_bad_address(const void *p);
  * Returns the bufctl of the buffer, live or freed, whose guard page or
  * inaccessible pages contain this address, or NULL.
  */
-struct bufctl *debug_bufctl_near(const void *p);
+struct bufctl_audit *debug_bufctl_near(const void *p);
 
 /* Stands for all large blocks: the functions above take it for a cache. */
 extern hidden struct umem_cache debug_large_cache;
@@ -231,23 +219,17 @@ bool debug_large(void);
 void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api);
 
 /*
- * Are blocks of this class large blocks instead, whose pages are released at
- * the free?
+ * Returns the class that serves a size, from the class that would serve it
+ * without checks; 0: a large block serves it.
  */
-bool debug_is_decommitted(unsigned class);
+unsigned debug_class(unsigned class, size_t size);
 
 /* Sets the API of a block that was just allocated. */
 void debug_set_api(void *p, unsigned api);
 
 /*
- * Logs a failed request for this many bytes; cache is NULL if it was for no
- * cache.
- */
-void debug_log_failure(struct umem_cache *cache, size_t size);
-
-/*
- * Logs an allocation that returns NULL, as debug_log_failure() does; aborts if
- * checknull is set.
+ * Logs an allocation of this many bytes that returns NULL, and aborts if
+ * checknull is set; cache is NULL if it was for no cache.
  */
 void debug_alloc_failed(struct umem_cache *cache, size_t size);
 

@@ -10,7 +10,6 @@
 
 #include "umem/debug/debug_inner.h"
 #include "umem/base/page_map.h"
-#include "umem/debug/error.h"
 #include "umem/debug/wait_sum.h"
 #include "vmem/os.h"
 
@@ -19,40 +18,34 @@
 
 #define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
 
-/* Reports an error of the buffer. */
 void
 debug_report(enum error_code code, const struct umem_cache *cache,
-    struct bufctl *bufctl, const void *p, struct error_info info)
+    const struct buffer *b, const void *p, struct error_info info)
 {
 	info.code = code;
 	info.address = p;
 	info.cache = (struct umem_cache *)(uintptr_t)cache;
-	info.bufctl = bufctl;
-	if (bufctl != NULL && info.buffer == NULL)
-		info.buffer = bufctl->addr;
-	if (bufctl != NULL)
-		info.slab = bufctl->slab;
+	if (b != NULL && b->bufctl != NULL) {
+		info.bufctl = b->bufctl;
+		info.audit = debug_audit(b);
+		if (info.audit != NULL && info.audit->depth == 0)
+			info.audit = NULL;
+		info.size = debug_size(b);
+		info.slab = b->slab;
+	}
 	if (info.buffer == NULL)
-		info.buffer = p;
+		info.buffer = info.bufctl != NULL ? b->p : p;
 	error_report(&info);
-}
-
-static struct umem_cache *
-cache_of(const struct bufctl *bufctl)
-{
-	return bufctl->slab == NULL ? &debug_large_cache
-				    : container_of(bufctl->slab->store,
-					  struct umem_cache, slabs);
 }
 
 bool
 debug_retire(
-    enum error_code code, struct bufctl *bufctl, struct error_info info)
+    enum error_code code, const struct buffer *b, struct error_info info)
 {
-	umem_assert(bufctl->state != BUFCTL_NEVER);
-	info.deferred = bufctl->state == BUFCTL_WAITING;
-	debug_report(code, cache_of(bufctl), bufctl, bufctl->addr, info);
-	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
+	umem_assert(b->bufctl->state != BUFCTL_NEVER);
+	info.deferred = b->bufctl->state == BUFCTL_WAITING;
+	debug_report(code, b->cache, b, b->p, info);
+	store_relaxed(&b->bufctl->state, BUFCTL_RETIRED);
 	return false;
 }
 
@@ -79,7 +72,8 @@ pattern_find_change(const void *p, size_t n, uint64_t pattern)
 	umem_assert(n % sizeof(*word) == 0);
 	umem_assert(n == 0 || (uintptr_t)p % sizeof(*word) == 0);
 	/* All words equal the first one if each equals the next. */
-	if (n != 0 && word[0] == pattern && memcmp(word, word + 1, n - 8) == 0)
+	if (n > CACHE_LINE && word[0] == pattern &&
+	    memcmp(word, word + 1, n - 8) == 0)
 		return n / sizeof(*word);
 	while (i < n / sizeof(*word) && word[i] == pattern)
 		i++;
@@ -106,15 +100,15 @@ pattern_is_intact(
  * the buffer may change the state at this moment, so it is read once.
  */
 static unchecked bool
-tag_has_state(const struct umem_cache *cache, const struct buftag *tag,
-    const struct bufctl *bufctl, uintptr_t state, uintptr_t other)
+tag_has_state(const struct buffer *b, const struct buftag *tag, uintptr_t state,
+    uintptr_t other)
 {
 	uintptr_t found;
 
-	if (cache->tag_bytes < sizeof(*tag))
+	if (b->cache->tag_bytes < sizeof(*tag))
 		return true;
-	found = load_relaxed(&tag->bxstat) ^ (uintptr_t)bufctl;
-	return load_relaxed(&tag->bufctl) == bufctl &&
+	found = load_relaxed(&tag->bxstat) ^ (uintptr_t)b->bufctl;
+	return load_relaxed(&tag->bufctl) == b->bufctl &&
 	       (found == state || found == other);
 }
 
@@ -142,30 +136,40 @@ redzone_value(const struct umem_cache *cache, size_t size)
 }
 
 /*
- * Offsets of the bytes behind the size that hold PATTERN_END.  They reach up to
- * the tag; or there are two ranges, one up to the end of the size's page and
- * one from the start of the tag's page.  A large block may lack the pages in
- * between (debug_large.c).
+ * Returns the offset up to which the bytes behind the size hold PATTERN_END:
+ * that of the tag, or of the next page.  A large block may lack the pages
+ * between them (debug_large.c).
  */
-struct slack {
-	size_t from[2];
-	size_t to[2];
-};
-
-static struct slack
-slack_of_size(const struct umem_cache *cache, const void *p, size_t size)
+static inline size_t
+slack_end(const struct buffer *b, size_t size)
 {
-	size_t end = debug_tag_offset(cache, p);
-	size_t page = os_page_size();
+	size_t end = debug_tag_offset(b->cache, b->p);
 
-	umem_assert(size <= end);
-	if (!cache->checks_slack)
-		end = size;
-	if (cache->class != PAGE_MAP_LARGE ||
-	    align_up(size, page) >= align_down(end, page))
-		return (struct slack){{size, end}, {end, end}};
-	return (struct slack){
-	    {size, align_down(end, page)}, {align_up(size, page), end}};
+	umem_assert(size <= end && end % 8 == 0);
+	if (!b->cache->checks_slack)
+		return 0;
+	return b->cache->class == PAGE_MAP_LARGE
+		   ? size_min(end, align_up(size, os_page_size()))
+		   : end;
+}
+
+/*
+ * Returns the offset of the first byte of [from, to) that does not hold
+ * PATTERN_END; to or more: all do.  to is a multiple of 8.
+ */
+static inline unchecked size_t
+slack_find_change(const void *p, size_t from, size_t to)
+{
+	const volatile unsigned char *byte = p;
+
+	while (from % 8 != 0 && from < to && byte[from] == PATTERN_END)
+		from++;
+	while (from % 8 == 0 && from < to &&
+	       *(const volatile uint64_t *)(byte + from) == PATTERN_END_WORD)
+		from += 8;
+	while (from < to && byte[from] == PATTERN_END)
+		from++;
+	return from;
 }
 
 /*
@@ -205,24 +209,22 @@ padding_find_change(const struct umem_cache *cache, const struct buftag *tag)
  * that has changed; SIZE_MAX: none.
  */
 static unchecked size_t
-redzone_find_change(
-    const struct umem_cache *cache, const struct bufctl *bufctl, size_t size)
+redzone_find_change(const struct buffer *b, size_t size)
 {
-	const volatile unsigned char *byte = bufctl->addr;
-	const struct buftag *tag = debug_tag(cache, bufctl->addr);
-	uint64_t redzone = redzone_value(cache, size);
-	struct slack slack = slack_of_size(cache, bufctl->addr, size);
-	size_t tag_offset = debug_tag_offset(cache, bufctl->addr);
+	const volatile unsigned char *byte = b->p;
+	const struct buftag *tag = debug_tag(b->cache, b->p);
+	uint64_t redzone = redzone_value(b->cache, size);
+	size_t end = slack_end(b, size),
+	       at = slack_find_change(b->p, size, end);
 
-	for (unsigned part = 0; part < array_size(slack.from); part++)
-		for (size_t i = slack.from[part]; i < slack.to[part]; i++)
-			if (byte[i] != PATTERN_END)
-				return i;
+	if (at < end)
+		return at;
 	if (tag == NULL || load_relaxed(&tag->redzone) == redzone)
 		return SIZE_MAX;
+	at = (uintptr_t)tag - (uintptr_t)b->p;
 	for (size_t i = 0; i < sizeof(redzone); i++)
-		if (byte[tag_offset + i] != ((unsigned char *)&redzone)[i])
-			return tag_offset + i;
+		if (byte[at + i] != ((unsigned char *)&redzone)[i])
+			return at + i;
 	return SIZE_MAX;
 }
 
@@ -233,19 +235,18 @@ redzone_find_change(
  * discards the result.
  */
 static unchecked bool
-tail_is_intact(const struct umem_cache *cache, const struct bufctl *bufctl,
-    size_t size, struct error_info *info)
+tail_is_intact(const struct buffer *b, size_t size, struct error_info *info)
 {
-	const struct buftag *tag = debug_tag(cache, bufctl->addr);
-	size_t offset = redzone_find_change(cache, bufctl, size);
+	const struct buftag *tag = debug_tag(b->cache, b->p);
+	size_t offset = redzone_find_change(b, size);
 
 	if (offset == SIZE_MAX && tag != NULL) {
-		if (!tag_has_state(cache, tag, bufctl, BUFTAG_ALLOCATED,
-			BUFTAG_ALLOCATED)) {
+		if (!tag_has_state(
+			b, tag, BUFTAG_ALLOCATED, BUFTAG_ALLOCATED)) {
 			*info = tag_error(tag, BUFTAG_ALLOCATED);
 			return false;
 		}
-		offset = padding_find_change(cache, tag);
+		offset = padding_find_change(b->cache, tag);
 	}
 	if (offset == SIZE_MAX)
 		return true;
@@ -254,28 +255,34 @@ tail_is_intact(const struct umem_cache *cache, const struct bufctl *bufctl,
 }
 
 bool
-debug_redzone_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
+debug_redzone_is_intact(const struct buffer *b)
 {
+	size_t size = debug_size(b), end = b->cache->tag_offset;
 	struct error_info info;
 
-	return tail_is_intact(cache, bufctl, bufctl->size, &info) ||
-	       debug_retire((enum error_code)info.code, bufctl, info);
+	/* The error is looked for if there is one. */
+	return (b->cache->has_inner_tags &&
+		   load_relaxed((uint64_t *)((uintptr_t)b->p + end)) ==
+		       redzone_value(b->cache, size) &&
+		   slack_find_change(b->p, size, end) >= end) ||
+	       tail_is_intact(b, size, &info) ||
+	       debug_retire((enum error_code)info.code, b, info);
 }
 
 /*
  * Writes the tag of a buffer.  The stores are atomic, because a thread that
  * checks the next buffer may read this tag at the same time (see
- * tag_is_plausible()).
+ * redzone_is_plausible()).
  */
 static void
-tag_write(const struct umem_cache *cache, struct buftag *tag, uint64_t redzone,
-    struct bufctl *bufctl, uintptr_t state)
+tag_write(const struct buffer *b, struct buftag *tag, uint64_t redzone,
+    uintptr_t state)
 {
 	store_relaxed(&tag->redzone, redzone);
-	if (cache->tag_bytes < sizeof(*tag))
+	if (b->cache->tag_bytes < sizeof(*tag))
 		return;
-	store_relaxed(&tag->bufctl, bufctl);
-	store_relaxed(&tag->bxstat, (uintptr_t)bufctl ^ state);
+	store_relaxed(&tag->bufctl, b->bufctl);
+	store_relaxed(&tag->bxstat, (uintptr_t)b->bufctl ^ state);
 }
 
 /*
@@ -285,46 +292,41 @@ tag_write(const struct umem_cache *cache, struct buftag *tag, uint64_t redzone,
  * bufctl.  The state must be one of two values, and the upper half of the
  * redzone that of a free buffer or one that encodes a size.
  */
-static bool
-tag_is_plausible(const struct umem_cache *cache, const struct buftag *tag,
-    const struct bufctl *bufctl)
+static inline bool
+redzone_is_plausible(const struct umem_cache *cache, const uint64_t *at)
 {
-	uint64_t redzone = load_relaxed(&tag->redzone);
+	uint64_t redzone = load_relaxed(at);
 	uint32_t upper = redzone >> 32;
 
-	return (uint32_t)redzone == (uint32_t)PATTERN_REDZONE &&
-	       (upper == PATTERN_REDZONE >> 32 ||
-		   (cache->class != 0 &&
-		       upper % REDZONE_FACTOR == REDZONE_ADDEND &&
-		       upper / REDZONE_FACTOR <= cache->tag_offset)) &&
-	       tag_has_state(cache, tag, bufctl, BUFTAG_ALLOCATED, BUFTAG_FREE);
+	return redzone == PATTERN_REDZONE ||
+	       ((uint32_t)redzone == (uint32_t)PATTERN_REDZONE &&
+		   cache->class != 0 &&
+		   upper % REDZONE_FACTOR == REDZONE_ADDEND &&
+		   upper / REDZONE_FACTOR <= cache->tag_offset);
 }
 
 bool
-debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
-    struct error_info *info)
+debug_live_is_intact(const struct buffer *b, struct error_info *info)
 {
-	uint32_t sum;
+	uint16_t number;
 	size_t size;
 
 	/* Acquire; pairs with the release in debug_make_allocated(). */
-	if (load_acquire(&bufctl->state) != BUFCTL_ALLOCATED)
+	if (load_acquire(&b->bufctl->state) != BUFCTL_ALLOCATED)
 		return true;
-	/* Acquire; pairs with the release in debug_change_end(). */
-	sum = load_acquire(&bufctl->sum);
-	size = load_relaxed(&bufctl->size);
-	if ((sum & 1) != 0 || size > cache->tag_offset ||
-	    tail_is_intact(cache, bufctl, size, info))
+	/* Acquire; pairs with the release in debug_set_size(). */
+	number = load_acquire(&b->bufctl->number);
+	size = debug_size(b);
+	if ((number & 1) != 0 || size > b->cache->tag_offset ||
+	    tail_is_intact(b, size, info))
 		return true;
 	/* Pairs with the release fences of a free and of a change. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	/* Acquire; pairs with the release in debug_make_allocated(). */
-	if (load_acquire(&bufctl->state) != BUFCTL_ALLOCATED ||
-	    load_relaxed(&bufctl->sum) != sum)
+	if (load_acquire(&b->bufctl->state) != BUFCTL_ALLOCATED ||
+	    load_relaxed(&b->bufctl->number) != number)
 		return true;
 	info->at_exit = 1;
-	info->cache = (struct umem_cache *)(uintptr_t)cache;
-	info->bufctl = bufctl;
 	return false;
 }
 
@@ -335,18 +337,18 @@ debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
  * it was such a write.  Stores that byte in info.
  */
 static bool
-buffer_is_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
-    struct error_info *info)
+buffer_is_overrun(const struct buffer *b, struct error_info *info)
 {
 	/* Acquire; pairs with the release in debug_make_allocated(). */
-	unsigned state = load_acquire(&bufctl->state);
+	unsigned state = load_acquire(&b->bufctl->state);
+	size_t size = debug_size(b);
 
 	if (state != BUFCTL_ALLOCATED && state != BUFCTL_WAITING)
 		return false;
-	info->offset = redzone_find_change(cache, bufctl, bufctl->size);
-	return info->offset < cache->tag_offset ||
-	       (info->offset == cache->tag_offset &&
-		   bufctl->size == cache->tag_offset);
+	info->offset = redzone_find_change(b, size);
+	return info->offset < b->cache->tag_offset ||
+	       (info->offset == b->cache->tag_offset &&
+		   size == b->cache->tag_offset);
 }
 
 /*
@@ -354,50 +356,56 @@ buffer_is_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
  * which bufctl is.  A free of the buffer before reports it, too.
  */
 static bool
-overrun_is_reported(struct bufctl *bufctl, struct bufctl *before)
+overrun_is_reported(const struct buffer *b, const struct buffer *before)
 {
-	const struct umem_cache *cache = cache_of(bufctl);
-	struct error_info info = {.behind = bufctl->addr};
+	struct error_info info = {.behind = b->p};
 
-	if (!buffer_is_overrun(cache, before, &info))
+	if (!buffer_is_overrun(before, &info))
 		return false;
-	debug_report(UMERR_REDZONE, cache, before, before->addr, info);
-	store_relaxed(&bufctl->state, BUFCTL_RETIRED);
+	debug_report(UMERR_REDZONE, b->cache, before, before->p, info);
+	store_relaxed(&b->bufctl->state, BUFCTL_RETIRED);
 	return true;
 }
 
-/* Returns the bufctl of the chunk before; NULL: there is none. */
-static struct bufctl *
-bufctl_before(const struct umem_cache *cache, const struct bufctl *bufctl)
+/* Finds the buffer in the chunk before; false: there is none. */
+static inline bool
+buffer_before(const struct buffer *b, struct buffer *before)
 {
-	const struct slab *slab = bufctl->slab;
+	size_t bytes = b->cache->slabs.record_bytes;
 
-	if (slab == NULL || (const void *)bufctl == slab->records)
-		return NULL;
-	return (struct bufctl *)((uintptr_t)bufctl - cache->slabs.record_bytes);
+	*before = *b;
+	if (b->slab == NULL || (const void *)b->bufctl == b->slab->records)
+		return false;
+	before->bufctl = (void *)((uintptr_t)b->bufctl - bytes);
+	before->p = (void *)((uintptr_t)b->p - b->cache->slabs.layout.chunk);
+	return true;
 }
 
 bool
-debug_previous_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
+debug_previous_is_intact(const struct buffer *b)
 {
-	struct bufctl *before = bufctl_before(cache, bufctl);
-	uintptr_t p = (uintptr_t)bufctl->addr;
+	struct buffer before;
 	const struct buftag *tag;
 	unsigned state;
 
-	if (before == NULL)
+	if (b->cache->has_inner_tags &&
+	    (const void *)b->bufctl != b->slab->records &&
+	    redzone_is_plausible(b->cache, (uint64_t *)b->p - 1))
+		return true;
+	if (!buffer_before(b, &before))
 		return true;
 	/* Acquire; pairs with the release in debug_make_allocated(). */
-	state = load_acquire(&before->state);
-	tag = debug_tag(cache, (void *)(p - cache->slabs.layout.chunk));
+	state = load_acquire(&before.bufctl->state);
+	tag = debug_tag(b->cache, before.p);
 	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_RETIRED ||
-	    (tag_is_plausible(cache, tag, before) &&
-		padding_find_change(cache, tag) == SIZE_MAX))
+	    (redzone_is_plausible(b->cache, &tag->redzone) &&
+		tag_has_state(&before, tag, BUFTAG_ALLOCATED, BUFTAG_FREE) &&
+		padding_find_change(b->cache, tag) == SIZE_MAX))
 		return true;
-	return !overrun_is_reported(bufctl, before) &&
-	       debug_retire(UMERR_BEFORE, bufctl,
-		   (struct error_info){
-		       .before = before, .expected = p - (uintptr_t)tag});
+	return !overrun_is_reported(b, &before) &&
+	       debug_retire(UMERR_BEFORE, b,
+		   (struct error_info){.before = debug_audit(&before),
+		       .expected = (uintptr_t)b->p - (uintptr_t)tag});
 }
 
 /*
@@ -405,142 +413,161 @@ debug_previous_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
  * checked.
  */
 static size_t
-wait_sum_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
+wait_sum_bytes(const struct buffer *b)
 {
-	if ((cache->debug & (UMF_DEADBEEF | UMF_RCU_WRITES)) != UMF_DEADBEEF)
+	if ((b->cache->debug & (UMF_DEADBEEF | UMF_RCU_WRITES)) != UMF_DEADBEEF)
 		return 0;
 	return size_min(
-	    size_min(bufctl->size, WAIT_SUM_BYTES), debug.verify_max);
+	    size_min(debug_size(b), WAIT_SUM_BYTES), debug.verify_max);
 }
 
 void
-debug_wait_begin(const struct umem_cache *cache, struct bufctl *bufctl)
+debug_wait_begin(const struct buffer *b)
 {
-	size_t n = wait_sum_bytes(cache, bufctl);
+	size_t n = wait_sum_bytes(b);
 
-	umem_assert(bufctl->state == BUFCTL_WAITING);
-	/* A hardened buffer keeps its number; see exit_check.c. */
+	umem_assert(b->bufctl->state == BUFCTL_WAITING);
 	if (n != 0)
-		bufctl->sum = wait_sum(bufctl->addr, n);
+		debug_audit(b)->sum = wait_sum(b->p, n);
 }
 
 bool
-debug_wait_is_intact(const struct umem_cache *cache, struct bufctl *bufctl)
+debug_wait_is_intact(const struct buffer *b)
 {
-	size_t n = wait_sum_bytes(cache, bufctl);
+	size_t n = wait_sum_bytes(b);
 
-	umem_assert(bufctl->state == BUFCTL_WAITING);
-	if (!debug_redzone_is_intact(cache, bufctl))
+	umem_assert(b->bufctl->state == BUFCTL_WAITING);
+	if (!debug_redzone_is_intact(b))
 		return false;
-	return n == 0 || wait_sum(bufctl->addr, n) == bufctl->sum ||
+	return n == 0 || wait_sum(b->p, n) == debug_audit(b)->sum ||
 	       debug_retire(
-		   UMERR_WAITMOD, bufctl, (struct error_info){.expected = n});
+		   UMERR_WAITMOD, b, (struct error_info){.expected = n});
 }
 
+/*
+ * The number of the bufctl is odd during the change.  In a child of fork() that
+ * interrupted another thread here it stays odd until the next allocation.
+ */
 void
-debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl)
+debug_set_size(const struct buffer *b, size_t size)
 {
-	char *p = bufctl->addr;
-	struct buftag *tag = debug_tag(cache, p);
-	struct slack slack = slack_of_size(cache, p, bufctl->size);
+	struct bufctl_audit *audit = debug_audit(b);
+	struct buftag *tag = debug_tag(b->cache, b->p);
+	uint16_t number = load_relaxed(&b->bufctl->number) | 1;
+	size_t end = slack_end(b, size);
 
-	for (unsigned part = 0; part < array_size(slack.from); part++)
-		memset(p + slack.from[part], PATTERN_END,
-		    slack.to[part] - slack.from[part]);
+	store_relaxed(&b->bufctl->number, number);
+	/* Before the writes of the change; see exit_check.c. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (audit != NULL)
+		store_relaxed(&audit->size, size);
+	else
+		store_relaxed(&b->bufctl->size, (uint32_t)size);
+	if (b->slab == NULL)
+		debug_large_guard(b);
+	if (size < end)
+		memset((char *)b->p + size, PATTERN_END, end - size);
 	if (tag != NULL)
-		tag_write(cache, tag, redzone_value(cache, bufctl->size),
-		    bufctl, BUFTAG_ALLOCATED);
+		tag_write(
+		    b, tag, redzone_value(b->cache, size), BUFTAG_ALLOCATED);
+	store_release(&b->bufctl->number, (uint16_t)(number + 1));
 }
 
 /* Reports that a free buffer was modified, at the offset in info. */
 static bool
-report_modified(struct bufctl *bufctl, struct error_info info)
+report_modified(const struct buffer *b, struct error_info info)
 {
-	const struct umem_cache *cache = cache_of(bufctl);
-	struct bufctl *before = bufctl_before(cache, bufctl);
+	struct buffer before;
 
 	/* A write past the end of the buffer before begins there. */
-	return (info.offset != 0 || before == NULL || cache->tag_bytes == 0 ||
-		   !overrun_is_reported(bufctl, before)) &&
-	       debug_retire(UMERR_MODIFIED, bufctl, info);
+	return (info.offset != 0 || b->cache->tag_bytes == 0 ||
+		   !buffer_before(b, &before) ||
+		   !overrun_is_reported(b, &before)) &&
+	       debug_retire(UMERR_MODIFIED, b, info);
 }
 
 bool
-debug_free_is_intact(
-    const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+debug_free_is_intact(const struct buffer *b)
 {
+	const struct umem_cache *cache = b->cache;
+	const struct buftag *tag = debug_tag(cache, b->p);
 	struct error_info info;
-	const struct buftag *tag = debug_tag(cache, p);
 
 	if (!pattern_is_intact(
-		p, cache->pattern_bytes, cache->free_pattern, &info))
-		return report_modified(bufctl, info);
+		b->p, cache->pattern_bytes, cache->free_pattern, &info))
+		return report_modified(b, info);
 	if (tag == NULL)
 		return true;
 	if (!pattern_is_intact(
 		&tag->redzone, sizeof(tag->redzone), PATTERN_REDZONE, &info)) {
 		info.offset = cache->tag_offset;
-		return debug_retire(UMERR_MODIFIED, bufctl, info);
+		return debug_retire(UMERR_MODIFIED, b, info);
 	}
-	return tag_has_state(cache, tag, bufctl, BUFTAG_FREE, BUFTAG_FREE) ||
-	       debug_retire(
-		   UMERR_BADBUFTAG, bufctl, tag_error(tag, BUFTAG_FREE));
+	return tag_has_state(b, tag, BUFTAG_FREE, BUFTAG_FREE) ||
+	       debug_retire(UMERR_BADBUFTAG, b, tag_error(tag, BUFTAG_FREE));
 }
 
 bool
-debug_uninit_is_intact(
-    const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+debug_uninit_is_intact(const struct buffer *b)
 {
+	const struct umem_cache *cache = b->cache;
 	struct error_info info;
 
 	/* A constructor has written to the buffer, or there is no pattern. */
 	return debug_is_hardened(cache) || cache->construct != NULL ||
 	       pattern_is_intact(
-		   p, cache->pattern_bytes, PATTERN_UNINIT, &info) ||
-	       debug_retire(UMERR_EARLY, bufctl, info);
+		   b->p, cache->pattern_bytes, PATTERN_UNINIT, &info) ||
+	       debug_retire(UMERR_EARLY, b, info);
 }
 
 void
-debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+debug_make_free(const struct buffer *b)
 {
-	struct buftag *tag = debug_tag(cache, p);
+	struct buftag *tag = debug_tag(b->cache, b->p);
 
-	umem_assert(bufctl->addr == p);
-	umem_assert(bufctl->state != BUFCTL_RETIRED);
-	pattern_fill(p, cache->pattern_bytes, cache->free_pattern);
+	umem_assert(b->bufctl->state != BUFCTL_RETIRED);
+	pattern_fill(b->p, b->cache->pattern_bytes, b->cache->free_pattern);
 	if (tag != NULL)
-		tag_write(cache, tag, PATTERN_REDZONE, bufctl, BUFTAG_FREE);
+		tag_write(b, tag, PATTERN_REDZONE, BUFTAG_FREE);
 }
 
-void
-debug_make_allocated(struct umem_cache *cache, struct slab *slab,
-    struct bufctl *bufctl, void *p, size_t size, unsigned api)
+/* Fills a buffer that is allocated, and its padding if it is the first time. */
+static void
+fill_allocated(const struct buffer *b)
 {
-	umem_assert(bufctl->state == BUFCTL_NEVER || bufctl->addr == p);
-	umem_assert(size <= debug_tag_offset(cache, p) && api < API_COUNT);
+	const struct umem_cache *cache = b->cache;
+	bool is_first = b->bufctl->state == BUFCTL_NEVER;
+	uint64_t *padding;
+	size_t bytes;
+
 	/*
 	 * A hardened buffer is already zero, because its free pattern was
 	 * checked.
 	 */
-	if (!debug_is_hardened(cache) || bufctl->state == BUFCTL_NEVER)
-		pattern_fill(p, cache->pattern_bytes,
+	if (!debug_is_hardened(cache) || is_first)
+		pattern_fill(b->p, cache->pattern_bytes,
 		    debug_is_hardened(cache) ? 0 : PATTERN_UNINIT);
-	if (bufctl->state == BUFCTL_NEVER && cache->tag_bytes != 0) {
-		size_t bytes;
-		uint64_t *padding =
-		    padding_of_tag(cache, debug_tag(cache, p), &bytes);
+	if (!is_first || cache->tag_bytes == 0)
+		return;
+	padding = padding_of_tag(cache, debug_tag(cache, b->p), &bytes);
+	pattern_fill(padding, bytes, PATTERN_END_WORD);
+}
 
-		pattern_fill(padding, bytes, PATTERN_END_WORD);
+void
+debug_make_allocated(const struct buffer *b, size_t size, unsigned api)
+{
+	struct bufctl_audit *audit = debug_audit(b);
+
+	umem_assert(size <= debug_tag_offset(b->cache, b->p));
+	umem_assert(api < API_COUNT);
+	fill_allocated(b);
+	b->bufctl->api = (uint8_t)api;
+	if (audit != NULL) {
+		audit->addr = b->p;
+		audit->slab = b->slab;
+		audit->cache = b->cache;
 	}
-	debug_change_begin(bufctl);
-	bufctl->addr = p;
-	bufctl->slab = slab;
-	store_relaxed(&bufctl->size, size);
-	bufctl->api = (uint8_t)api;
-	if (cache->slabs.record_bytes != sizeof(*bufctl))
-		((struct bufctl_audit *)(void *)bufctl)->cache = cache;
-	debug_write_redzone(cache, bufctl);
-	debug_change_end(bufctl);
-	store_release(&bufctl->state, BUFCTL_ALLOCATED);
-	debug_stamp(cache, bufctl);
+	debug_set_size(b, size);
+	store_release(&b->bufctl->state, BUFCTL_ALLOCATED);
+	debug_stamp(b);
 }

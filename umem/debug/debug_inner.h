@@ -12,6 +12,51 @@
 #include "umem/debug/error.h"
 #include "vmem/panic.h"
 
+/* A buffer, and what describes it. */
+struct buffer {
+	struct umem_cache *cache;
+	struct slab *slab; /* NULL: a large block */
+	struct bufctl *bufctl;
+	void *p;
+};
+
+/* Returns the whole bufctl; NULL: that of a hardened cache has no more. */
+static inline struct bufctl_audit *
+debug_audit(const struct buffer *b)
+{
+	return b->cache->slabs.record_bytes == sizeof(*b->bufctl)
+		   ? NULL
+		   : (void *)b->bufctl;
+}
+
+/* Returns the bytes requested. */
+static inline size_t
+debug_size(const struct buffer *b)
+{
+	const struct bufctl_audit *audit = debug_audit(b);
+
+	return audit != NULL ? load_relaxed(&audit->size)
+			     : load_relaxed(&b->bufctl->size);
+}
+
+/* Describes chunk i of a slab. */
+static inline struct buffer
+debug_buffer_at(struct umem_cache *cache, struct slab *slab, size_t i)
+{
+	umem_assert(i < cache->slabs.layout.nchunks);
+	return (struct buffer){cache, slab, slab_record(slab, i),
+	    (void *)(slab->first + i * cache->slabs.layout.chunk)};
+}
+
+/* The large block of a bufctl. */
+static inline struct buffer
+debug_large_buffer(struct bufctl_audit *audit)
+{
+	return (struct buffer){.cache = &debug_large_cache,
+	    .bufctl = &audit->head,
+	    .p = audit->addr};
+}
+
 /* Returns the bytes between the start of a large block and its tag. */
 size_t debug_large_tag_offset(const void *p);
 
@@ -27,10 +72,11 @@ debug_tag_offset(const struct umem_cache *cache, const void *p)
 static inline struct buftag *
 debug_tag(const struct umem_cache *cache, const void *p)
 {
-	uintptr_t tag = (uintptr_t)p + debug_tag_offset(cache, p);
+	uintptr_t tag;
 
 	if (cache->tag_bytes == 0)
 		return NULL;
+	tag = (uintptr_t)p + debug_tag_offset(cache, p);
 	umem_assert(tag % sizeof(uint64_t) == 0);
 	return (struct buftag *)tag;
 }
@@ -49,94 +95,68 @@ debug_has_quarantine(const struct umem_cache *cache)
 }
 
 static inline void
-debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
+debug_stamp(const struct buffer *b)
 {
-	if ((cache->debug & UMF_AUDIT) != 0)
-		audit_stamp((struct bufctl_audit *)(void *)bufctl);
+	if ((b->cache->debug & UMF_AUDIT) != 0)
+		audit_stamp(debug_audit(b));
 }
 
 /*
- * Begin and end an allocation or a resize: change the sequence number, which is
- * odd in between.  In a child of fork() that interrupted another thread here it
- * stays odd until the next allocation.
+ * Reports an error of the address p, and of its buffer, if b is not NULL and
+ * has a bufctl.
  */
-static inline void
-debug_change_begin(struct bufctl *bufctl)
-{
-	uint32_t sum = load_relaxed(&bufctl->sum);
-
-	store_relaxed(&bufctl->sum, sum | 1);
-	/* Before the writes of the change; see exit_check.c. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-}
-
-static inline void
-debug_change_end(struct bufctl *bufctl)
-{
-	uint32_t sum = load_relaxed(&bufctl->sum);
-
-	store_release(&bufctl->sum, sum + 1);
-}
-
-/* Reports an error of the buffer. */
 void debug_report(enum error_code code, const struct umem_cache *cache,
-    struct bufctl *bufctl, const void *p, struct error_info info);
+    const struct buffer *b, const void *p, struct error_info info);
 
 /*
  * Reports an error of a buffer that was allocated before, and retires it
  * (BUFCTL_RETIRED): it is not allocated again.  Returns false.
  */
 bool debug_retire(
-    enum error_code code, struct bufctl *bufctl, struct error_info info);
+    enum error_code code, const struct buffer *b, struct error_info info);
 
 /*
  * Are the redzone and the tag of an allocated buffer intact?  Reports an error
  * if not.
  */
-bool debug_redzone_is_intact(
-    const struct umem_cache *cache, struct bufctl *bufctl);
+bool debug_redzone_is_intact(const struct buffer *b);
 
 /*
  * Is the buffer, if it is allocated, intact behind its size?  Stores the error
  * in info if not.  Other threads may free or resize it meanwhile.  The caller
  * holds the lock of the slabs, and info is all zeros; see exit_check.c.
  */
-bool debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
-    struct error_info *info);
+bool debug_live_is_intact(const struct buffer *b, struct error_info *info);
 
 /*
  * Checks the end of the chunk before a buffer, if there is one.  If the end is
  * not intact, reports a write past the end of that chunk or before the start of
  * the buffer, retires the buffer, and returns false.
  */
-bool debug_previous_is_intact(
-    const struct umem_cache *cache, struct bufctl *bufctl);
+bool debug_previous_is_intact(const struct buffer *b);
 
 /*
- * Writes the redzone and the tag of an allocated buffer, of the size in its
- * bufctl.
+ * Stores the size of an allocated buffer, or of one that is about to be: in its
+ * bufctl, the redzone and the tag.  The pages behind a large block become
+ * inaccessible, unless the kernel refuses.
  */
-void debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl);
+void debug_set_size(const struct buffer *b, size_t size);
 
 /* Are bytes and tag of a free buffer intact?  Reports an error if not. */
-bool debug_free_is_intact(
-    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
+bool debug_free_is_intact(const struct buffer *b);
 
 /*
  * Does a buffer still hold the pattern that it got when it was allocated?
  * Reports an error if not.
  */
-bool debug_uninit_is_intact(
-    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
+bool debug_uninit_is_intact(const struct buffer *b);
 
 /*
  * Write the patterns and the tag of a free and of an allocated buffer.
  * debug_make_allocated() fills the bufctl, too.
  */
-void debug_make_free(
-    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
-void debug_make_allocated(struct umem_cache *cache, struct slab *slab,
-    struct bufctl *bufctl, void *p, size_t size, unsigned api);
+void debug_make_free(const struct buffer *b);
+void debug_make_allocated(const struct buffer *b, size_t size, unsigned api);
 
 /* Reports an allocation in a signal handler, if UMEM_DEBUG asks for that. */
 void debug_check_signal(const struct umem_cache *cache);
@@ -147,28 +167,27 @@ void debug_check_signal(const struct umem_cache *cache);
  * second reports a buffer if its bytes, its redzone or its tag have changed
  * since.
  */
-void debug_wait_begin(const struct umem_cache *cache, struct bufctl *bufctl);
-bool debug_wait_is_intact(
-    const struct umem_cache *cache, struct bufctl *bufctl);
+void debug_wait_begin(const struct buffer *b);
+bool debug_wait_is_intact(const struct buffer *b);
 
 /* Returns the bufctl of a large block; NULL: its tag is not intact. */
-struct bufctl *debug_large_peek(const void *p);
+struct bufctl_audit *debug_large_peek(const void *p);
 
-/* Returns the bufctl of a large block, or NULL after a report. */
-struct bufctl *debug_large_bufctl(const void *p);
+/* Finds the bufctl of a large block; false: its tag was reported. */
+bool debug_large_find(void *p, struct buffer *b);
 
 /*
  * Releases a large block that is free, and keeps its bufctl, which has the
  * thread and the stack of the free.
  */
-void debug_large_release(struct bufctl *bufctl);
+void debug_large_release(const struct buffer *b);
 
 /*
  * Makes the pages up to a new size of a large block accessible.  Returns false
  * if the block must move.  debug_large_guard() makes the pages behind the block
- * inaccessible, unless the kernel refuses.
+ * inaccessible again.
  */
-bool debug_large_open(const struct bufctl *bufctl, size_t size);
-void debug_large_guard(const struct bufctl *bufctl);
+bool debug_large_open(const struct buffer *b, size_t size);
+void debug_large_guard(const struct buffer *b);
 
 #endif

@@ -51,6 +51,7 @@ debug_start(void)
 		debug_large_cache.debug |= UMF_REDZONE;
 		debug_large_cache.checks_slack = true;
 		debug_large_cache.tag_bytes = sizeof(struct buftag);
+		debug_large_cache.has_inner_tags = false;
 	}
 }
 
@@ -100,7 +101,7 @@ large_quarantine(void *p)
  * addresses are lost.
  */
 static void
-large_quarantine_end(const struct bufctl *bufctl)
+large_quarantine_end(const struct bufctl_audit *bufctl)
 {
 	size_t bytes = align_up(large_total_bytes(bufctl->size), HEAP_UNIT);
 
@@ -113,11 +114,11 @@ large_quarantine_end(const struct bufctl *bufctl)
 
 /* Puts the bufctl into the ring of freed blocks. */
 static void
-large_remember_freed(struct bufctl *bufctl)
+large_remember_freed(struct bufctl_audit *bufctl)
 {
-	struct bufctl *old;
+	struct bufctl_audit *old;
 
-	umem_assert(bufctl->state == BUFCTL_FREE);
+	umem_assert(bufctl->head.state == BUFCTL_FREE);
 	old = freed_put(&freed_large, bufctl);
 	if (old == NULL)
 		return;
@@ -136,35 +137,35 @@ debug_large_tag_offset(const void *p)
 
 /* Returns the whole pages between the block and the page of its tag. */
 static char *
-large_gap(const struct bufctl *bufctl, size_t *bytes)
+large_gap(const struct buffer *b, size_t *bytes)
 {
-	uintptr_t p = (uintptr_t)bufctl->addr;
-	uintptr_t from = align_up(p + bufctl->size, os_page_size());
-	uintptr_t to = align_down(
-	    p + debug_large_tag_offset(bufctl->addr), os_page_size());
+	uintptr_t p = (uintptr_t)b->p;
+	uintptr_t from = align_up(p + debug_size(b), os_page_size());
+	uintptr_t to =
+	    align_down(p + debug_large_tag_offset(b->p), os_page_size());
 
 	*bytes = from < to ? to - from : 0;
 	return (char *)from;
 }
 
 void
-debug_large_guard(const struct bufctl *bufctl)
+debug_large_guard(const struct buffer *b)
 {
-	char *p = bufctl->addr, *gap;
+	char *p = b->p, *gap;
 	size_t bytes = page_map_large_bytes(page_map_owner(p)), n;
 
 	if (!debug_has_quarantine(&debug_large_cache) ||
 	    large_count() > GUARDED_MAX)
 		return;
 	os_decommit(p + bytes - large_guard_bytes(), large_guard_bytes());
-	gap = large_gap(bufctl, &n);
+	gap = large_gap(b, &n);
 	if (n != 0)
 		os_decommit(gap, n);
 }
 
 /* Fills a new block: with zeros, or with the pattern of smaller blocks. */
 static void
-large_fill(const struct bufctl *bufctl, bool *zeroed)
+large_fill(const struct bufctl_audit *bufctl, bool *zeroed)
 {
 	char *p = bufctl->addr;
 
@@ -180,18 +181,11 @@ large_fill(const struct bufctl *bufctl, bool *zeroed)
 	}
 }
 
-bool
-debug_is_decommitted(unsigned class)
-{
-	return size_classes.bytes[class] > HEAP_UNIT &&
-	       debug_has_quarantine(&debug_large_cache) &&
-	       debug_has_quarantine(class_cache[class]);
-}
-
 void *
 debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api)
 {
-	struct bufctl *bufctl;
+	struct bufctl_audit *bufctl;
+	struct buffer b;
 	void *p;
 
 	if (size > PTRDIFF_MAX - MIB)
@@ -209,70 +203,93 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api)
 	bufctl->size = size;
 	if (debug_has_quarantine(&debug_large_cache))
 		large_fill(bufctl, zeroed);
-	debug_large_guard(bufctl);
-	debug_make_allocated(
-	    &debug_large_cache, /* slab */ NULL, bufctl, p, size, api);
+	b = debug_large_buffer(bufctl);
+	debug_make_allocated(&b, size, api);
 	return p;
 }
 
-struct bufctl *
+struct bufctl_audit *
 debug_large_peek(const void *p)
 {
 	const struct buftag *tag = debug_tag(&debug_large_cache, p);
 
 	umem_assert(tag != NULL);
 	return tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED)
-		   ? tag->bufctl
+		   ? (void *)tag->bufctl
 		   : NULL;
 }
 
-struct bufctl *
-debug_large_bufctl(const void *p)
+bool
+debug_large_find(void *p, struct buffer *b)
 {
 	const struct buftag *tag = debug_tag(&debug_large_cache, p);
 	struct error_info info = {0};
 
 	umem_assert(tag != NULL);
 	/* A thread may be freeing it now; change_state() tells this one. */
-	if ((debug_large_peek(p) != NULL ||
-		tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_FREE)) &&
-	    tag->bufctl->addr == p)
-		return tag->bufctl;
+	if (debug_large_peek(p) != NULL ||
+	    tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_FREE)) {
+		*b = debug_large_buffer((void *)tag->bufctl);
+		if (b->p == p)
+			return true;
+	}
 	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
 	info.expected = BUFTAG_ALLOCATED;
 	debug_report(UMERR_BADBUFTAG, &debug_large_cache, NULL, p, info);
-	return NULL;
+	return false;
 }
 
 void
-debug_large_release(struct bufctl *bufctl)
+debug_large_release(const struct buffer *b)
 {
-	void *p = bufctl->addr;
-
 	if (debug_has_quarantine(&debug_large_cache))
-		large_quarantine(p);
+		large_quarantine(b->p);
 	else
-		large_free(p, page_map_large_bytes(page_map_owner(p)));
-	large_remember_freed(bufctl);
+		large_free(b->p, page_map_large_bytes(page_map_owner(b->p)));
+	large_remember_freed(debug_audit(b));
+}
+
+/*
+ * Enlarges the span of a block whose gap is accessible, from bytes to wanted.
+ * Returns false if the units behind it are not free or there is no memory.
+ */
+static bool
+large_extend(const struct buffer *b, size_t bytes, size_t wanted)
+{
+	char *end = (char *)b->p + bytes;
+	size_t guard = large_guard_bytes();
+	bool zeroed;
+
+	if ((guard != 0 && !os_commit(end - guard, guard)) ||
+	    !large_grow(b->p, bytes, wanted, &zeroed))
+		return false;
+	if (!zeroed && !os_purge(end, wanted - bytes))
+		memset(end, 0, wanted - bytes);
+	return true;
 }
 
 bool
-debug_large_open(const struct bufctl *bufctl, size_t size)
+debug_large_open(const struct buffer *b, size_t size)
 {
-	char *p = bufctl->addr, *gap;
-	size_t gap_bytes;
+	char *p = b->p, *gap;
+	size_t gap_bytes, old = debug_size(b);
+	size_t bytes = page_map_large_bytes(page_map_owner(p));
+	size_t wanted = align_up(large_total_bytes(size), HEAP_UNIT);
 
-	if (align_up(large_total_bytes(size), HEAP_UNIT) !=
-	    page_map_large_bytes(page_map_owner(p)))
+	if (wanted < bytes)
 		return false;
-	gap = large_gap(bufctl, &gap_bytes);
+	gap = large_gap(b, &gap_bytes);
 	if (gap_bytes != 0 && !os_commit(gap, gap_bytes))
 		return false;
+	if (wanted > bytes && !large_extend(b, bytes, wanted)) {
+		debug_large_guard(b);
+		return false;
+	}
 	/*
-	 * The pages are accessible again and zero, except for the last page of
-	 * the block.
+	 * The gap is zero now, and so are the bytes behind the old span.  The
+	 * slack and the tag between are not.
 	 */
-	if (size > bufctl->size)
-		memset(p + bufctl->size, 0, size - bufctl->size);
+	if (size > old)
+		memset(p + old, 0, size_min(size, bytes) - old);
 	return true;
 }

@@ -116,9 +116,10 @@ plan_flags(const struct umem_cache *cache, const char *name, bool sourced)
 		flags |= UMF_REDZONE;
 	if (cache->bufsize < choice->firewall_min || sourced)
 		flags &= ~UMF_FIREWALL;
-	flags = plan_consistent(plan_permitted(cache, flags));
-	return flags & (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
-			   UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_RCU_WRITES);
+	flags = plan_consistent(plan_permitted(cache, flags)) &
+		(UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
+		    UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_RCU_WRITES);
+	return flags == 0 && debug.hardened ? UMF_HARDENED : flags;
 }
 
 /* Returns how many bytes of a free buffer hold the pattern. */
@@ -147,6 +148,10 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 	if ((cache->debug & UMF_FIREWALL) != 0 || cache->bufsize == 0 ||
 	    (cache->flags & UMC_NOTOUCH) != 0)
 		cache->tag_bytes = 0;
+	cache->has_inner_tags =
+	    cache->class != 0 && cache->tag_bytes == sizeof(uint64_t);
+	if (cache->has_inner_tags)
+		cache->tag_offset -= cache->tag_bytes;
 	cache->checks_slack =
 	    (cache->debug & (UMF_TAGGED | UMF_FIREWALL | UMF_HARDENED)) != 0 &&
 	    (cache->flags & UMC_NOTOUCH) == 0;
@@ -171,7 +176,9 @@ debug_bufctl_bytes(const struct umem_cache *cache)
 {
 	if (cache->debug == 0)
 		return 0;
+	if ((cache->debug & UMF_HARDENED) != 0 && cache->bufsize <= UINT32_MAX)
+		return sizeof(struct bufctl);
 	return (cache->debug & (UMF_AUDIT | UMF_FIREWALL)) != 0
 		   ? bufctl_audit_bytes(debug.nframes)
-		   : sizeof(struct bufctl);
+		   : sizeof(struct bufctl_audit);
 }

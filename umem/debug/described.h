@@ -45,13 +45,14 @@
 	B(AUDIT_BYTES, bufctl_audit, bufctl_audit)                             \
 	B(CHOICE_BYTES, debug_choice, debug_choice)                            \
 	B(TAG_BYTES, buftag, buftag)                                           \
-	M(BUFCTL_SUM, bufctl, bufctl, sum)                                     \
-	M(BUFCTL_ADDR, bufctl, bufctl, addr)                                   \
-	M(BUFCTL_SLAB, bufctl, bufctl, slab)                                   \
 	M(BUFCTL_SIZE, bufctl, bufctl, size)                                   \
 	M(BUFCTL_STATE, bufctl, bufctl, state)                                 \
 	M(BUFCTL_API, bufctl, bufctl, api)                                     \
-	M(BUFCTL_DEPTH, bufctl, bufctl, depth)                                 \
+	M(AUDIT_ADDR, bufctl_audit, bufctl_audit, addr)                        \
+	M(AUDIT_SLAB, bufctl_audit, bufctl_audit, slab)                        \
+	M(AUDIT_SIZE, bufctl_audit, bufctl_audit, size)                        \
+	M(AUDIT_SUM, bufctl_audit, bufctl_audit, sum)                          \
+	M(AUDIT_DEPTH, bufctl_audit, bufctl_audit, depth)                      \
 	M(AUDIT_CACHE, bufctl_audit, bufctl_audit, cache)                      \
 	M(AUDIT_TIMESTAMP, bufctl_audit, bufctl_audit, timestamp)              \
 	M(AUDIT_THREAD, bufctl_audit, bufctl_audit, thread)                    \

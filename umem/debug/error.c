@@ -123,7 +123,7 @@ error_say_detail(const struct error_info *e)
 	case UMERR_REDZONE:
 		report_line("first byte changed is at offset 0x%lx, "
 			    "behind the %zu asked for",
-		    e->offset, e->bufctl != NULL ? e->bufctl->size : 0);
+		    e->offset, e->size);
 		if (e->behind != NULL)
 			report_line("detected in the next buffer, %p, which "
 				    "the write may have reached",
@@ -171,21 +171,21 @@ error_say_time(uint64_t thread, uint64_t ago)
 }
 
 static void
-error_say_transaction(const struct bufctl *bufctl, uint64_t now)
+error_say_transaction(const struct bufctl_audit *audit, uint64_t now)
 {
-	const struct bufctl_audit *audit = (const void *)bufctl;
-
+	if (audit == NULL || audit->depth == 0)
+		return;
 	report_line(
-	    "previous transaction on buffer %lx:", (uintptr_t)bufctl->addr);
+	    "previous transaction on buffer %lx:", (uintptr_t)audit->addr);
 	error_say_time(audit->thread, now - audit->timestamp);
-	report_line("  slab=%lx  cache: %s", (uintptr_t)bufctl->slab,
+	report_line("  slab=%lx  cache: %s", (uintptr_t)audit->slab,
 	    cache_name(audit->cache));
-	report_frames(audit->stack, bufctl->depth);
+	report_frames(audit->stack, audit->depth);
 	if (audit->allocated_time == 0)
 		return;
 	report_line("buffer was allocated by:");
 	error_say_time(audit->allocated_thread, now - audit->allocated_time);
-	report_line("  size=%zu", bufctl->size);
+	report_line("  size=%zu", audit->size);
 	report_frames(
 	    audit->stack + debug.nframes, (unsigned)audit->allocated_depth);
 }
@@ -206,18 +206,15 @@ error_say_buffer(const struct error_info *e)
 	report_line("buffer=%lx  bufctl=%lx  cache: %s",
 	    (uintptr_t)error_address(e), (uintptr_t)e->bufctl,
 	    cache_name(cache));
-	if (e->bufctl != NULL && e->bufctl->addr != NULL)
+	if (e->bufctl != NULL && e->bufctl->state != BUFCTL_NEVER)
 		report_line("%p is at offset %zu of %zu bytes asked for",
-		    e->address,
-		    (uintptr_t)e->address - (uintptr_t)e->bufctl->addr,
-		    e->bufctl->size);
+		    e->address, (uintptr_t)e->address - (uintptr_t)e->buffer,
+		    e->size);
 	report_where();
-	if (e->bufctl != NULL && e->bufctl->depth != 0)
-		error_say_transaction(e->bufctl, e->time);
-	else if (e->bufctl != NULL)
+	if (e->bufctl != NULL && e->audit == NULL)
 		report_no_record();
-	if (e->before != NULL && e->before->depth != 0)
-		error_say_transaction(e->before, e->time);
+	error_say_transaction(e->audit, e->time);
+	error_say_transaction(e->before, e->time);
 }
 
 /* Adds the stack of the calling thread, and the command that explains it. */
@@ -230,7 +227,7 @@ error_say_stack(const struct error_info *e)
 	report_stack(/* pc */ 0);
 	if (!debug.noabort)
 		report_crash_command();
-	else if (e->bufctl != NULL && e->bufctl->depth != 0)
+	else if (e->audit != NULL)
 		report_whatis_command(error_address(e));
 }
 

@@ -34,6 +34,8 @@ struct error_info {
 	struct umem_cache *real_cache; /* from which it came; may be NULL */
 	struct slab *slab;
 	struct bufctl *bufctl;
+	const struct bufctl_audit *audit; /* the same, if it has a stack */
+	uint64_t size;                    /* bytes requested */
 	uint64_t offset;   /* MODIFIED, REDZONE: of the first wrong byte */
 	uint64_t expected; /* MODIFIED, BADBUFTAG, BADSIZE, BADKIND; WAITMOD:
 			      bytes that were compared */
@@ -42,7 +44,7 @@ struct error_info {
 	/* REDZONE: the next buffer, in which the write was detected, or NULL */
 	const void *behind;
 	/* BEFORE: bufctl of the preceding buffer; else NULL */
-	const struct bufctl *before;
+	const struct bufctl_audit *before;
 	/* 1: found at exit in a buffer that was not freed; see exit_check.c */
 	uint64_t at_exit;
 };

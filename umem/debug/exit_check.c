@@ -4,10 +4,10 @@
  * A free checks the bytes behind its block.  With UMEM_OPTIONS=hardened exit()
  * therefore checks the blocks that the program still holds, after the handlers
  * that the program registered: the slack behind the requested size, the tag
- * and the padding, in caches of size classes without guards.  It writes nothing
- * there, so that a child of fork() copies no page.  Then it reports the damaged
- * blocks, and aborts like any other report.  _exit() and signals that end the
- * process check nothing.
+ * and the padding, in caches of size classes.  It writes nothing there, so that
+ * a child of fork() copies no page.  Then it reports the damaged blocks, and
+ * aborts like any other report.  _exit() and signals that end the process check
+ * nothing.
  *
  * Other threads may run meanwhile.  A block is reported only if its bytes have
  * changed although nobody was entitled to change them:
@@ -17,24 +17,25 @@
  *
  *	allocation	A chunk in hand becomes ALLOCATED after its slack and
  *			its tag are written, by a release that pairs with the
- *			acquires of the check.  bufctl->sum is a sequence lock:
- *			odd while the bufctl, the slack and the tag are written,
- *			and different afterwards.
+ *			acquires of the check.  bufctl->number is a sequence
+ *			lock: odd while the size, the slack and the tag are
+ *			written, and different afterwards.  It has 16 bits, so
+ *			it comes again after 2^15 changes.
  *	free		The state leaves ALLOCATED before the free writes to
  *			the chunk.  A release fence separates the two writes
  *			(change_state()).  So if the check has read a byte
  *			of the free, its second load of the state, after an
  *			acquire fence, returns a later state: not ALLOCATED, or
  *			ALLOCATED by a later allocation, and then its second
- *			load of sum returns another number.
+ *			load of the number returns another one.
  *	deferred free	WAITING is as FREE; debug_defer_undo() goes back to
  *			ALLOCATED.  Neither changes bytes behind the block, nor
- *			sum: only guards store a checksum there, and caches with
- *			guards are not checked.
- *	resize		debug_resize() changes sum as an allocation does.  The
- *			check reports no block with an odd number, nor one with
- *			a number that has changed.  The program writes to the
- *			bytes that it has gained only after the resize.
+ *			the number.
+ *	resize		debug_resize() changes the number as an allocation
+ *			does.  The check reports no block with an odd number,
+ *			nor one with a number that has changed.  The program
+ *			writes to the bytes that it has gained only after the
+ *			resize.
  *
  * The bytes of an intact block are read once and its record once; only a
  * difference makes the check look again.
@@ -68,11 +69,16 @@
 /* Registers a function for exit(); libc has it under this name only. */
 extern int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
 
+struct damage {
+	struct buffer buffer;
+	struct error_info info;
+};
+
 struct check {
 	struct umem_cache *cache;
 	uint64_t deadline; /* ns of os_now_ns() */
 	unsigned n;
-	struct error_info damage[EXIT_REPORTS];
+	struct damage damage[EXIT_REPORTS];
 };
 
 /* Checks the chunks of a slab that are taken; the lock is held. */
@@ -87,9 +93,10 @@ check_slab_locked(struct slab *slab, void *arg)
 	for (unsigned i = 0; i < slab->high && check->n < EXIT_REPORTS; i++) {
 		if ((slab->bits[i / 64] >> (i % 64) & 1) != 0)
 			continue;
-		if (!debug_live_is_intact(check->cache, slab_record(slab, i),
-			&check->damage[check->n]))
-			check->n++;
+		struct buffer b = debug_buffer_at(check->cache, slab, i);
+
+		if (!debug_live_is_intact(&b, &check->damage[check->n].info))
+			check->damage[check->n++].buffer = b;
 	}
 	return check->n < EXIT_REPORTS && os_now_ns() < check->deadline;
 }
@@ -114,9 +121,7 @@ check_cache(struct check *check)
 	struct slab_store *store = &check->cache->slabs;
 	bool goes_on = true;
 
-	if (!check->cache->checks_slack ||
-	    (check->cache->debug & UMF_DEADBEEF) != 0 ||
-	    !lock_try_long(&store->lock))
+	if (!check->cache->checks_slack || !lock_try_long(&store->lock))
 		return os_now_ns() < check->deadline;
 	goes_on = slab_each_used_locked(store, check_slab_locked, check);
 	lock_release(&store->lock);
@@ -134,10 +139,10 @@ exit_check(uint64_t limit_ns)
 		if (check.cache != NULL && !check_cache(&check))
 			break;
 	}
-	for (const struct error_info *e = check.damage;
-	     e < check.damage + check.n; e++)
-		debug_report((enum error_code)e->code, e->cache, e->bufctl,
-		    e->bufctl->addr, *e);
+	for (const struct damage *d = check.damage; d < check.damage + check.n;
+	     d++)
+		debug_report((enum error_code)d->info.code, d->buffer.cache,
+		    &d->buffer, d->buffer.p, d->info);
 	return check.n;
 }
 

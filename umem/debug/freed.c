@@ -36,8 +36,8 @@
  */
 #define FREED_FIREWALL 4096
 
-static struct bufctl *freed_large_bufctls[FREED_LARGE];
-static struct bufctl *freed_firewall_bufctls[FREED_FIREWALL] seldom_used;
+static struct bufctl_audit *freed_large_bufctls[FREED_LARGE];
+static struct bufctl_audit *freed_firewall_bufctls[FREED_FIREWALL] seldom_used;
 
 struct freed_ring freed_large = {
     LOCK_INITIALIZER(LOCK_FREED), freed_large_bufctls, FREED_LARGE, 0};
@@ -62,10 +62,10 @@ freed_check_locked(const struct freed_ring *ring)
 	return true;
 }
 
-struct bufctl *
-freed_put(struct freed_ring *ring, struct bufctl *bufctl)
+struct bufctl_audit *
+freed_put(struct freed_ring *ring, struct bufctl_audit *bufctl)
 {
-	struct bufctl **place, *old;
+	struct bufctl_audit **place, *old;
 
 	umem_assert(bufctl->addr != NULL);
 	umem_assert((ring->size & (ring->size - 1)) == 0);
@@ -81,13 +81,13 @@ freed_put(struct freed_ring *ring, struct bufctl *bufctl)
 }
 
 static bool
-starts_at(const struct bufctl *bufctl, const void *p)
+starts_at(const struct bufctl_audit *bufctl, const void *p)
 {
 	return bufctl->addr == p;
 }
 
 static bool
-is_in_units_of(const struct bufctl *bufctl, const void *p)
+is_in_units_of(const struct bufctl_audit *bufctl, const void *p)
 {
 	uintptr_t from = align_down((uintptr_t)bufctl->addr, HEAP_UNIT);
 	/* A guard page may follow. */
@@ -96,15 +96,16 @@ is_in_units_of(const struct bufctl *bufctl, const void *p)
 	return (uintptr_t)p >= from && (uintptr_t)p < align_up(end, HEAP_UNIT);
 }
 
-static struct bufctl *
+static struct bufctl_audit *
 ring_search(struct freed_ring *ring, const void *p,
-    bool (*matches)(const struct bufctl *, const void *))
+    bool (*matches)(const struct bufctl_audit *, const void *))
 {
-	struct bufctl *found = NULL;
+	struct bufctl_audit *found = NULL;
 
 	lock_take(&ring->lock);
 	for (uint64_t i = 1; i <= ring->size && found == NULL; i++) {
-		struct bufctl *at = ring->bufctl[(ring->nput - i) % ring->size];
+		struct bufctl_audit *at =
+		    ring->bufctl[(ring->nput - i) % ring->size];
 
 		if (at != NULL && matches(at, p))
 			found = at;
@@ -113,13 +114,13 @@ ring_search(struct freed_ring *ring, const void *p,
 	return found;
 }
 
-struct bufctl *
+struct bufctl_audit *
 freed_find(struct freed_ring *ring, const void *p)
 {
 	return ring_search(ring, p, starts_at);
 }
 
-struct bufctl *
+struct bufctl_audit *
 freed_near(struct freed_ring *ring, const void *p)
 {
 	return ring_search(ring, p, is_in_units_of);
@@ -130,7 +131,7 @@ freed_forget_cache(struct freed_ring *ring, const struct umem_cache *cache)
 {
 	lock_take(&ring->lock);
 	for (uint64_t i = 0; i < ring->size; i++) {
-		struct bufctl_audit *audit = (void *)ring->bufctl[i];
+		struct bufctl_audit *audit = ring->bufctl[i];
 
 		if (audit != NULL && audit->cache == cache)
 			audit->cache = NULL;

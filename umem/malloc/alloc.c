@@ -136,24 +136,13 @@ class_alloc(unsigned class, size_t size, bool *is_marked)
 	return object;
 }
 
-/* Do blocks of zero bytes have a class of their own? */
-static bool
-zero_has_class(void)
-{
-	return unlikely(debug.on) && class_zero() != NULL;
-}
-
 /* Returns the class that serves a size; 0: a large block serves it. */
 static unsigned
 class_for_size(size_t size)
 {
 	unsigned class = size_class_of(size);
 
-	if (size == 0 && zero_has_class())
-		return size_classes.n + 1;
-	return unlikely(debug.on) && class != 0 && debug_is_decommitted(class)
-		   ? 0
-		   : class;
+	return likely(!debug.on) ? class : debug_class(class, size);
 }
 
 /* The caller has decided whether the block is a sample. */
@@ -496,8 +485,10 @@ class_for_alignment(size_t size, size_t align)
 	unsigned class = class_for_size(size < align ? align : size);
 
 	umem_assert(is_pow2(align));
-	if (size == 0 && align <= CACHE_LINE && zero_has_class())
-		return size_classes.n + 1;
+	if (unlikely(debug.on) && size == 0 && align <= CACHE_LINE)
+		class = debug_class(class, size);
+	if (class > size_classes.n)
+		return class;
 	if (align > HEAP_UNIT || class == 0)
 		return 0;
 	for (; class <= size_classes.n; class ++)
@@ -649,23 +640,6 @@ alloc_block_class(const void *p, size_t *bytes, const char *api)
 	return class;
 }
 
-/*
- * Handles a debugged block, and class 0, which means that p is no block and has
- * been reported.  Returns true if nothing is left to free.
- */
-static bool
-alloc_free_debugged(unsigned class, void *p, size_t size, unsigned kind)
-{
-	umem_assert(debug.on);
-	if (class == 0)
-		return true;
-	if (class == CLASS_SAMPLE || !debug_owns(class))
-		return false;
-	debug_free(debug_cache_of(class), p, size, kind);
-	update_poll();
-	return true;
-}
-
 unsigned
 alloc_block_to_free(
     void *p, size_t size, unsigned kind, size_t *bytes, const char *api)
@@ -677,9 +651,12 @@ alloc_block_to_free(
 	if (unlikely(!umem_ready()))
 		misuse(api, p, "not an address of the heap");
 	class = alloc_block_class(p, bytes, api);
-	if (unlikely(debug.on) && alloc_free_debugged(class, p, size, kind))
-		return 0;
-	return class;
+	if (likely(!debug.on) || class == CLASS_SAMPLE || !debug_owns(class))
+		return class;
+	debug_free(debug_cache_of(class), p, size, kind);
+	if (!debug_cache_of(class)->has_magazines)
+		update_poll();
+	return 0;
 }
 
 void

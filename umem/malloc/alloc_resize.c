@@ -122,8 +122,9 @@ resize_debugged(unsigned class, void *p, size_t size)
 	umem_assert(debug.on);
 	if (old == SIZE_MAX)
 		return fail_null(EINVAL);
-	is_of_class = class == PAGE_MAP_LARGE ? size > SIZE_SMALL
-					      : size_class_of(size) == class;
+	is_of_class = class == PAGE_MAP_LARGE
+			  ? size > SIZE_SMALL
+			  : debug_class(size_class_of(size), size) == class;
 	if (old == size || (is_of_class && debug_resize(class, p, size)))
 		return p;
 	return resize_by_copy(p, old, size);

@@ -64,7 +64,7 @@ umem_alloc(size_t size, int flags)
 {
 	void *p;
 
-	/* No magazine has blocks that are debugged or known to a checker. */
+	/* The headers of the fast paths refuse while blocks have checks. */
 	if (likely(size != 0) && alloc_get_fast(size, &p))
 		return p;
 	return sized_alloc(size, 0, flags, false);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "umem/malloc/alloc.h"
+#include "umem/debug/audit.h"
 #include "umem/debug/debug.h"
 #include "umem/base/random.h"
 #include "umem/base/ready.h"
@@ -112,7 +113,7 @@ mtbf_draw_failure(umem_cache_t *cache, size_t size)
 
 	if (n == 0 || random_below(&mtbf_random, n) != 0)
 		return false;
-	debug_log_failure(cache, size);
+	audit_event(LOG_FAIL, cache, /* slab */ NULL, /* addr */ NULL, size);
 	errno = ENOMEM;
 	return true;
 }

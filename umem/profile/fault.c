@@ -69,20 +69,19 @@ say_sample(const struct os_fault *fault, const struct sample *s)
 }
 
 static void
-say_debugged(const struct os_fault *fault, const struct bufctl *bufctl)
+say_debugged(const struct os_fault *fault, const struct bufctl_audit *audit)
 {
-	const struct bufctl_audit *audit = (const void *)bufctl;
 	uint64_t now = os_exact_ns();
-	bool is_freed = bufctl->state == BUFCTL_FREE;
+	bool is_freed = audit->head.state == BUFCTL_FREE;
 
-	say_access(fault, is_freed, bufctl->addr, bufctl->size);
+	say_access(fault, is_freed, audit->addr, audit->size);
 	say_stack(fault);
-	if (bufctl->depth == 0) {
+	if (audit->depth == 0) {
 		report_no_record();
 		return;
 	}
 	report_caller(is_freed ? "freed" : "allocated", audit->thread,
-	    now - audit->timestamp, audit->stack, bufctl->depth);
+	    now - audit->timestamp, audit->stack, audit->depth);
 	if (audit->allocated_time != 0)
 		report_caller("allocated", audit->allocated_thread,
 		    now - audit->allocated_time, audit->stack + debug.nframes,
@@ -93,15 +92,15 @@ void
 fault_explain(const struct os_fault *fault)
 {
 	const struct sample *s = sample_guarded_near(fault->address);
-	const struct bufctl *bufctl =
+	const struct bufctl_audit *audit =
 	    s == NULL ? debug_bufctl_near(fault->address) : NULL;
 
-	if ((s == NULL && bufctl == NULL) || !report_begin("umem: "))
+	if ((s == NULL && audit == NULL) || !report_begin("umem: "))
 		return;
 	if (s != NULL)
 		say_sample(fault, s);
 	else
-		say_debugged(fault, bufctl);
+		say_debugged(fault, audit);
 	report_crash_command();
 	report_end();
 }

@@ -222,13 +222,21 @@ magazine_alloc(unsigned capacity)
 	return mag;
 }
 
+/* Do the layer's magazines go to a depot as they are? */
+static bool
+layer_gives_magazines(const struct defer *layer)
+{
+	return layer->cache != NULL && layer->cache->has_magazines &&
+	       layer->cache->debug == 0;
+}
+
 /* Returns an empty magazine for the layer, or NULL if there is no memory. */
 static struct magazine *
 layer_magazine_alloc(struct defer *layer)
 {
 	unsigned capacity = PLAIN_ROUNDS;
 
-	if (layer->cache != NULL && layer->cache->has_magazines)
+	if (layer_gives_magazines(layer))
 		return magazine_empty(&layer->cache->mag);
 	while (capacity > SINGLE_ROUND_CAPACITY &&
 	       capacity * layer->mags.object_bytes > PLAIN_BYTES)
@@ -435,13 +443,6 @@ defer_release(struct defer *layer, void *object)
 		break;
 	}
 	layer_count_released(layer, 1);
-}
-
-/* Do the layer's magazines go to a depot as they are? */
-static bool
-layer_gives_magazines(const struct defer *layer)
-{
-	return layer->cache != NULL && layer->cache->has_magazines;
 }
 
 /*

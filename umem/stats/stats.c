@@ -65,7 +65,7 @@ stats_read_cached(
 	out->ndepot = load_relaxed(&cache->reserve.nready);
 	if (has_magazines)
 		out->ndepot += shards_nrounds(&cache->mag);
-	else if (!cache->destroyed)
+	if (!cache->destroyed)
 		out->ndepot += quarantine_count(&cache->quarantine);
 	out->ncpu = size_min(out->ncpu, used);
 	out->ndepot = size_min(out->ndepot, used - out->ncpu);

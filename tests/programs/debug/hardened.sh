@@ -183,6 +183,28 @@ nothing(void)
 	}
 }
 
+/* umem_alloc() promises more alignment for some sizes than malloc() does. */
+static void
+sizes_are_aligned(void)
+{
+	for (size_t size = 1; size <= 100000; size += size < 8200 ? 1 : 4096) {
+		size_t align = size % 4096 == 0 ? 4096
+			       : size % 64 == 0 ? 64
+			       : size >= 16	? 16
+						: 8;
+		char *p[5];
+
+		for (int i = 0; i < 5; i++) {
+			p[i] = i % 2 == 0 ? umem_alloc(size, 0)
+					  : umem_zalloc(size, 0);
+			check((uintptr_t)p[i] % align == 0);
+			memset(p[i], 1, size);
+		}
+		for (int i = 0; i < 5; i++)
+			umem_free(p[i], size);
+	}
+}
+
 static void
 works(void)
 {
@@ -208,6 +230,7 @@ works(void)
 	}
 	objects();
 	nothing();
+	sizes_are_aligned();
 	malloc_trim(0);
 	info = mallinfo2();
 	check(info.uordblks < 4 * MIB);

@@ -214,7 +214,7 @@ waiting_is_changed(const struct subject *subject)
 	const struct layout *l = model->layout;
 	const char *debug = layout_at(l, model->target, L_DEBUG);
 	const char *record = target_at(
-	    model->target, subject->audit.at, layout_value(l, L_BUFCTL_BYTES));
+	    model->target, subject->audit.at, layout_value(l, L_AUDIT_BYTES));
 	unsigned guards = (unsigned)layout_value(l, L_UMF_DEADBEEF);
 	unsigned writes = (unsigned)layout_value(l, L_UMF_RCU_WRITES);
 	uint64_t n = subject->audit.size;
@@ -228,7 +228,7 @@ waiting_is_changed(const struct subject *subject)
 		n = layout_get(l, debug, L_DEBUG_VERIFY_MAX);
 	return n != 0 && n <= subject->cache->chunk &&
 	       wait_sum(subject->buffer, n) !=
-		   layout_get(l, record, L_BUFCTL_SUM);
+		   layout_get(l, record, L_AUDIT_SUM);
 }
 
 /* A text for a fault in a buffer of this state. */

@@ -43,6 +43,9 @@ static enum state
 chunk_state(struct model *model, const struct cache *c, const struct slab *slab,
     unsigned i, const struct domain *domain)
 {
+	const uint64_t *slot;
+	uint64_t n;
+
 	assert(!bit_get(slab->live, i) || !bit_get(slab->free, i));
 	if (bit_get(slab->live, i))
 		return ALLOCATED;
@@ -50,11 +53,13 @@ chunk_state(struct model *model, const struct cache *c, const struct slab *slab,
 		return FREE;
 	if (domain != NULL)
 		return WAITING;
-	if (c->has_magazines)
-		return IN_MAGAZINE;
-	return layout_get(model->layout, c->record, L_CACHE_QUARANTINE) != 0
-		   ? IN_QUARANTINE
-		   : IN_RESERVE;
+	n = layout_get(model->layout, c->record, L_CACHE_QUARANTINE_SLOTS);
+	slot = target_array(model->target,
+	    layout_get(model->layout, c->record, L_CACHE_QUARANTINE), n);
+	while (slot != NULL && n-- > 0)
+		if (slot[n] == slab_chunk_at(model, slab, i))
+			return IN_QUARANTINE;
+	return c->has_magazines ? IN_MAGAZINE : IN_RESERVE;
 }
 
 /* Begins an object of JSON about an address in the block at start. */

@@ -3,10 +3,10 @@
  *
  * A debugged cache has a record for each of its buffers, in an array to which
  * the slab points.  A large block has a record to which the tag at the end of
- * the block points.  With audit, a record ends with the thread and the stack of
- * the last transaction.  Records of large blocks and of buffers with a firewall
- * always have room for these.  Records of freed buffers with unmapped memory
- * are in two rings (umem/debug/freed.c).  Logs are sequences of such records,
+ * the block points.  A record of a hardened cache has the size and the state
+ * only; others have the address and, with audit, the thread and the stack of
+ * the last transaction.  Records of freed buffers with unmapped memory are in
+ * two rings (umem/debug/freed.c).  Logs are sequences of such records,
  * in chunks, as in libumem/log.c: a chunk that is not full ends with zeros.
  */
 #include <assert.h>
@@ -67,30 +67,30 @@ read_allocation(struct model *model, const char *record, struct audit *audit)
 }
 
 static bool
-audit_read(struct model *model, uint64_t at, bool audited, struct audit *audit)
+audit_read(struct model *model, uint64_t at, bool is_whole, struct audit *audit)
 {
 	const struct layout *l = model->layout;
 	const char *r = target_at(model->target, at,
-	    layout_value(l, audited ? L_AUDIT_BYTES : L_BUFCTL_BYTES));
+	    layout_value(l, is_whole ? L_AUDIT_BYTES : L_BUFCTL_BYTES));
 
 	memset(audit, 0, sizeof(*audit));
 	if (r == NULL)
 		return false;
 	audit->at = at;
-	audit->addr = model_get(model, r, L_BUFCTL_ADDR);
-	audit->slab = model_get(model, r, L_BUFCTL_SLAB);
-	audit->cache = audited ? model_get(model, r, L_AUDIT_CACHE) : 0;
 	audit->size = model_get(model, r, L_BUFCTL_SIZE);
 	audit->state = (unsigned)model_get(model, r, L_BUFCTL_STATE);
 	audit->kind = (unsigned)model_get(model, r, L_BUFCTL_API);
-	audit->depth = (unsigned)model_get(model, r, L_BUFCTL_DEPTH);
+	if (!is_whole)
+		return true;
+	audit->addr = model_get(model, r, L_AUDIT_ADDR);
+	audit->slab = model_get(model, r, L_AUDIT_SLAB);
+	audit->cache = model_get(model, r, L_AUDIT_CACHE);
+	audit->size = model_get(model, r, L_AUDIT_SIZE);
+	audit->depth = (unsigned)model_get(model, r, L_AUDIT_DEPTH);
 	if (audit->depth > nframes(model))
 		return false;
-	if (audited && audit->depth != 0)
+	if (audit->depth != 0)
 		read_stack(model, r, audit);
-	else
-		audit->depth = 0;
-	assert(audit->depth == 0 || audit->stack != NULL);
 	return true;
 }
 
@@ -99,11 +99,12 @@ audit_read(struct model *model, uint64_t at, bool audited, struct audit *audit)
  * allocation.
  */
 static bool
-read_bufctl(struct model *model, uint64_t at, bool audited, struct audit *audit)
+read_bufctl(
+    struct model *model, uint64_t at, bool is_whole, struct audit *audit)
 {
 	const struct layout *l = model->layout;
 
-	if (!audit_read(model, at, audited, audit))
+	if (!audit_read(model, at, is_whole, audit))
 		return false;
 	if (audit->depth != 0)
 		read_allocation(model,
@@ -128,9 +129,12 @@ audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 	assert(i < slab->nchunks && slab->cache < model->ncaches);
 	if (slab->records == 0 || c->record_bytes == 0 ||
 	    !read_bufctl(model, slab->records + i * c->record_bytes,
-		cache_is_audited(model, c), audit))
+		c->record_bytes >= layout_value(model->layout, L_AUDIT_BYTES),
+		audit))
 		return false;
 	audit->cache = c->at;
+	audit->slab = slab->at;
+	audit->addr = slab_chunk_at(model, slab, i);
 	return true;
 }
 
@@ -427,7 +431,7 @@ audit_each(struct model *model, audit_func *f, void *arg)
 		     j++)
 			if (audit_of_chunk(
 				model, &model->slabs[i], j, &audit) &&
-			    audit.state != never && audit.addr != 0)
+			    audit.state != never)
 				f(model, &audit, arg);
 	for (size_t i = 0; i < model->nlarges; i++)
 		if (audit_of_large(model, &model->larges[i], &audit))

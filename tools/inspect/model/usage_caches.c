@@ -154,9 +154,9 @@ cached_add(struct reading *r, struct usage_cache *c, const struct cache *of)
 		for (uint64_t cpu = 0; cpu < r->ncpus; cpu++)
 			header_add(model, c, of->record, cpu);
 		depots_add(model, c, of->record);
-	} else if (of->listed) {
-		quarantine_add(model, c, of->record);
 	}
+	if (of->listed)
+		quarantine_add(model, c, of->record);
 	if (c->ncpu > nused)
 		c->ncpu = nused;
 	if (c->ndepot > nused - c->ncpu)

@@ -253,7 +253,7 @@ def huge_sizes(name):
     kept = [int(one["bufctl"], 16) for one in told
             if one["state"] == "allocated"]
     for record in kept[:1]:
-        at = place_of(record + described(core, "bufctl.size"))
+        at = place_of(record + described(core, "bufctl_audit.size"))
         with open(name, "r+b", 0) as file:
             for size in (1 << 63, (1 << 64) - 1):
                 os.pwrite(file.fileno(), struct.pack("<Q", size), at)

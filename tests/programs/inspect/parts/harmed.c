@@ -110,14 +110,14 @@ add(size_t size, size_t align, int flags, long place, bool is_free)
 		umem_cache_destroy(s->cache);
 }
 
-/* Uses a size class of its own for each place. */
+/* Uses a size class of its own for each place; a tag of 8 bytes has room. */
 static void
 add_class(size_t class, long place, bool is_free)
 {
 	struct subject *s = &subjects[nsubjects];
 
 	*s = (struct subject){
-	    .size = class - 5, .place = place, .is_free = is_free};
+	    .size = class - 13, .place = place, .is_free = is_free};
 	snprintf(s->name, sizeof(s->name), "umem_alloc_%zu", class);
 	if (start(s))
 		nsubjects++;
