@@ -200,7 +200,6 @@ large_grow(void *p, size_t oldbytes, size_t bytes, bool *zeroed)
 void *
 large_resize(void *p, size_t oldbytes, size_t size)
 {
-
 	size_t bytes = align_up(size, HEAP_UNIT);
 	bool zeroed;
 	void *q;

@@ -65,7 +65,9 @@
  * is not allocated again.
  *
  * Locking: the state of a bufctl is changed by compare-and-swap, so if two
- * threads free one buffer, one of them is told.
+ * threads free one buffer, one of them is told.  A free ends before its chunk
+ * enters the quarantine, a magazine or the slab; each of these orders the free
+ * before the next allocation, as it orders the writes to any object.
  *
  * Source: Bonwick 1994 section 6; libumem's layout and values.
  */

@@ -286,11 +286,9 @@ tag_write(const struct buffer *b, struct buftag *tag, uint64_t redzone,
 }
 
 /*
- * Checks the tag of the buffer before p.  The owner of that buffer may free or
- * allocate it at this moment.  Therefore only words are compared that no
- * transaction changes: the lower half of the redzone and the pointer to the
- * bufctl.  The state must be one of two values, and the upper half of the
- * redzone that of a free buffer or one that encodes a size.
+ * Can this be the redzone of a buffer?  Its owner may free or allocate it at
+ * this moment.  Therefore only the lower half is compared, which no transaction
+ * changes; the upper half must be that of a free buffer or encode a size.
  */
 static inline bool
 redzone_is_plausible(const struct umem_cache *cache, const uint64_t *at)
@@ -352,8 +350,8 @@ buffer_is_overrun(const struct buffer *b, struct error_info *info)
 }
 
 /*
- * Reports that the buffer before p was overrun, if it was, and retires p, of
- * which bufctl is.  A free of the buffer before reports it, too.
+ * Reports that the buffer before b was overrun, if it was, and retires b.  A
+ * free of the buffer before reports it, too.
  */
 static bool
 overrun_is_reported(const struct buffer *b, const struct buffer *before)

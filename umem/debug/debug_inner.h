@@ -12,7 +12,7 @@
 #include "umem/debug/error.h"
 #include "vmem/panic.h"
 
-/* A buffer, and what describes it. */
+/* A buffer, its bufctl, and the cache and the slab that contain it. */
 struct buffer {
 	struct umem_cache *cache;
 	struct slab *slab; /* NULL: a large block */

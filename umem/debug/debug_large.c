@@ -2,13 +2,13 @@
  * debug_large.c - large blocks that are checked
  *
  * A large block has a span of its own.  The tag is at the end of the span,
- * bytes of 0xbb follow the size, and the bufctl is allocated separately.  With
- * guards and in hardened mode the span ends with a guard page, and the whole
- * pages between the block and the page of the tag are inaccessible, too.
- * Blocks above a unit of the heap are then large blocks, so that the pages of
- * all of them are released when they are freed.  freed.c keeps the bufctls of
- * the blocks that were freed last.  The addresses of a block are not reused
- * until its bufctl leaves that ring.
+ * bytes of 0xbb follow the size up to the end of its page, and the bufctl is
+ * allocated separately.  With guards and in hardened mode the span ends with a
+ * guard page, and the whole pages between the block and the page of the tag are
+ * inaccessible, too.  Blocks above a unit of the heap are then large blocks, so
+ * that the pages of all of them are released when they are freed.  freed.c
+ * keeps the bufctls of the blocks that were freed last.  The addresses of a
+ * block are not reused until its bufctl leaves that ring.
  *
  * Inaccessible pages take up to four of the mappings that a process may have
  * (65530) for each block.  Therefore a new block has none while there are more

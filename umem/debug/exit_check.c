@@ -69,6 +69,7 @@
 /* Registers a function for exit(); libc has it under this name only. */
 extern int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
 
+/* A buffer with a changed end. */
 struct damage {
 	struct buffer buffer;
 	struct error_info info;
