@@ -11,6 +11,7 @@
 #include "tests/unit/second.h"
 #include "tests/unit/stay.h"
 #include "tests/unit/step.h"
+#include "umem/debug/debug.h"
 #include "umem/rcu/defer.h"
 #include "umem/fork.h"
 #include "umem/malloc/alloc.h"
@@ -765,8 +766,10 @@ destroy_later(void)
 		_exit(1);
 }
 
+/* _i: the cache is hardened; then no object may enter its magazines. */
 START_TEST(a_destroyed_cache_whose_objects_wait_is_not_called_not_empty)
 {
+	debug.on = debug.hardened = _i != 0;
 	ck_assert_str_eq(child_writes(destroy_later), "");
 	ck_assert(child_exited(0));
 }
@@ -2044,8 +2047,8 @@ grace_suite(void)
 	tcase_add_test(
 	    tcase, a_child_without_grace_periods_can_destroy_a_cache);
 	tcase_add_test(tcase, a_child_counts_the_objects_that_wait);
-	tcase_add_test(tcase,
-	    a_destroyed_cache_whose_objects_wait_is_not_called_not_empty);
+	tcase_add_loop_test(tcase,
+	    a_destroyed_cache_whose_objects_wait_is_not_called_not_empty, 0, 2);
 	tcase_add_test(
 	    tcase, a_free_beyond_the_budget_does_not_wait_for_destructors);
 	tcase_add_test(tcase, a_block_of_another_malloc_counts_with_its_size);
