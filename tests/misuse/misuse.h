@@ -459,7 +459,9 @@ judge_by(const char *harm, size_t size, get_fn *get)
 	search_everywhere(&search);
 	if (search.harm == NULL && get == malloc) {
 		free_most();
-		search_everywhere(&search);
+		/* Twice, as half the search is on the CPU that has freed. */
+		for (int i = 0; i < 2; i++)
+			search_everywhere(&search);
 	}
 	if (search.harm == NULL) {
 		say("harmless\n");
