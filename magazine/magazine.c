@@ -42,7 +42,6 @@
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 3.
  */
-#include <limits.h>
 #include <string.h>
 
 #include "magazine/magazine_inner.h"

@@ -1,6 +1,5 @@
 /* panic.c - messages by write(2), panic() and assertions */
 #include <stdarg.h>
-#include <string.h>
 
 #include "vmem/os.h"
 #include "vmem/panic.h"

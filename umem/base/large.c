@@ -20,7 +20,6 @@
  *	large block when realloc() grows it: a chunk cannot grow in place, and
  *	each class that a list grows through would keep a free chunk.
  */
-#include <stdint.h>
 #include <string.h>
 
 #include "umem/base/page_map.h"

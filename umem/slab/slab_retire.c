@@ -51,7 +51,6 @@
  * Source: the contract is that of Linux's SLAB_TYPESAFE_BY_RCU, which waits for
  * one grace period per slab.
  */
-#include <limits.h>
 
 #include "umem/slab/slab_inner.h"
 

@@ -53,7 +53,6 @@
  * the worker (worker.c).  If another thread is the worker, the next check does
  * it.
  */
-#include <assert.h>
 #include <errno.h>
 #include <sys/types.h>
 

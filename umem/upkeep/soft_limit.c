@@ -21,7 +21,6 @@
  *
  * Locking: only the worker releases.  The other accesses are atomic.
  */
-#include "umem/cache/cache.h"
 #include "umem/cache/worker.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/soft_limit.h"
