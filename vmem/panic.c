@@ -85,12 +85,6 @@ message_dec(struct message *m, uint64_t value)
 	message_number(m, value, 10);
 }
 
-void
-message_send(const struct message *m)
-{
-	message_write(m->text, m->n);
-}
-
 /* Descriptor 2 at the time of message_start(). */
 static struct {
 	bool is_known; /* [a] message_start() has set the other members */
@@ -218,7 +212,7 @@ line_format(struct message *m, const char *format, va_list *args)
 static void
 line_send(const struct message *m)
 {
-	message_send(m);
+	message_write(m->text, m->n);
 	panic_hooks.line(m->text, m->n);
 }
 
@@ -234,33 +228,17 @@ message_line(const char *format, ...)
 	line_send(&m);
 }
 
-static _Noreturn void
-panic_args(const void *p, const char *format, va_list *args)
-{
-	struct message m;
-
-	line_format(&m, format, args);
-	if (!panic_hooks.report(&m, p))
-		line_send(&m);
-	os_abort();
-}
-
-void
-panic(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	panic_args(NULL, format, &args);
-}
-
 void
 panic_about(const void *p, const char *format, ...)
 {
+	struct message m;
 	va_list args;
 
 	va_start(args, format);
-	panic_args(p, format, &args);
+	line_format(&m, format, &args);
+	if (!panic_hooks.report(&m, p))
+		line_send(&m);
+	os_abort();
 }
 
 void

@@ -26,7 +26,6 @@ void message_text(struct message *m, const char *text);
 void message_plain(struct message *m, const char *text);
 void message_hex(struct message *m, uintptr_t value); /* with 0x */
 void message_dec(struct message *m, uint64_t value);
-void message_send(const struct message *m); /* adds no newline */
 
 /*
  * Append to the file at message_log or, if it has no path or cannot be opened,
@@ -70,10 +69,9 @@ void message_start(void);
  */
 void message_line(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
-_Noreturn void panic(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+#define panic(...) panic_about(NULL, __VA_ARGS__)
 
-/* panic() because of the address p that the program passed. */
+/* panic() because of the address p that the program passed; NULL: none. */
 _Noreturn void panic_about(const void *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
