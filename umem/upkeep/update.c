@@ -150,15 +150,6 @@ update_and_purge(struct umem_cache *cache)
 	return cache_purge_idle(cache, purge_updates, &purge_left) || has_more;
 }
 
-/* The whole updates in an age, but one at least. */
-static unsigned
-age_in_updates(uint64_t age_ns)
-{
-	unsigned n = (unsigned)(age_ns / update_interval_ns);
-
-	return n == 0 ? 1 : n;
-}
-
 /*
  * Purges at most limit bytes of the heap.  The upkeep thread, which has no
  * limit, lets other threads run between two pieces.  Returns whether there was
@@ -197,7 +188,8 @@ update_memory(bool may_call, size_t limit)
 	umem_assert(worker_is_self());
 	age_ns = reclaim_age(RECLAIM_AGE_NS, reclaim_page_pressure());
 	may_call_now = may_call;
-	purge_updates = age_in_updates(age_ns);
+	/* The whole updates in the age, but one at least. */
+	purge_updates = (unsigned)size_max(age_ns / update_interval_ns, 1);
 	purge_left = limit;
 	busy = cache_walk_as_worker(WALK_ALL, update_and_purge);
 	return purge_in_pieces(age_ns, limit) || busy;
@@ -263,16 +255,6 @@ reap_request(void)
 	update_thread_wake();
 }
 
-/* Makes the upkeep thread reap, and waits for it for a limited time. */
-static void
-reap_by_thread(void)
-{
-	uint32_t seen = load_acquire(&reaps_done);
-
-	reap_request();
-	os_futex_await(&reaps_done, seen, PROGRAM_WAIT_NS);
-}
-
 bool
 update_reclaim(size_t size, unsigned ntried, bool may_call)
 {
@@ -303,8 +285,12 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	if (size != 0)
 		heap_purge(0, SIZE_MAX);
 	worker_end();
-	if (by_thread && has_more)
-		reap_by_thread();
+	if (by_thread && has_more) {
+		uint32_t seen = load_acquire(&reaps_done);
+
+		reap_request();
+		os_futex_await(&reaps_done, seen, PROGRAM_WAIT_NS);
+	}
 	errno = saved;
 	return true;
 }
@@ -553,11 +539,7 @@ umem_reap(void)
 	errno = saved;
 }
 
-public void
-vmem_reap(void)
-{
-	umem_reap();
-}
+public __typeof__(umem_reap) vmem_reap __attribute__((alias("umem_reap")));
 
 public void
 umem_cache_reap_now(umem_cache_t *cache)
