@@ -239,10 +239,14 @@ delete_sized_slow(void *p, size_t size, unsigned kind)
 	alloc_free_sized(p, size, operator_kind(kind), delete_api_name(kind));
 }
 
+/*
+ * is_foreign: the program has an allocator of its own for the block.  Without
+ * an aligned_alloc() of the program, an aligned block is the library's.
+ */
 static inline void
-delete_plain(void *p, unsigned kind)
+delete_plain(void *p, unsigned kind, bool is_foreign)
 {
-	if (is_replaced(free))
+	if (is_foreign)
 		free(p);
 	else if (!alloc_free_fast(p))
 		delete_slow(p, kind);
@@ -255,16 +259,6 @@ delete_sized(void *p, size_t size, unsigned kind)
 		free(p);
 	else if (!alloc_free_sized_fast(p, size))
 		delete_sized_slow(p, size, kind);
-}
-
-/* Without an aligned_alloc() of the program, the block is the library's. */
-static inline void
-delete_aligned_plain(void *p, unsigned kind)
-{
-	if (is_replaced(aligned_alloc))
-		free(p);
-	else if (!alloc_free_fast(p))
-		delete_slow(p, kind);
 }
 
 static void
@@ -353,7 +347,7 @@ _ZnamSt11align_val_tRKSt9nothrow_t(
 public void
 _ZdlPv(void *p)
 {
-	delete_plain(p, API_NEW);
+	delete_plain(p, API_NEW, is_replaced(free));
 }
 
 public void
@@ -362,7 +356,7 @@ _ZdaPv(void *p)
 	if (is_replaced(_ZdlPv))
 		_ZdlPv(p);
 	else
-		delete_plain(p, API_ARRAY);
+		delete_plain(p, API_ARRAY, is_replaced(free));
 }
 
 public void
@@ -401,7 +395,7 @@ public void
 _ZdlPvSt11align_val_t(void *p, size_t align)
 {
 	(void)align;
-	delete_aligned_plain(p, API_NEW);
+	delete_plain(p, API_NEW, is_replaced(aligned_alloc));
 }
 
 public void
@@ -410,7 +404,7 @@ _ZdaPvSt11align_val_t(void *p, size_t align)
 	if (is_replaced(_ZdlPvSt11align_val_t))
 		_ZdlPvSt11align_val_t(p, align);
 	else
-		delete_aligned_plain(p, API_ARRAY);
+		delete_plain(p, API_ARRAY, is_replaced(aligned_alloc));
 }
 
 public void
