@@ -43,11 +43,7 @@ report_read(void)
 	return info;
 }
 
-public struct report
-mallinfo2(void)
-{
-	return report_read();
-}
+public __typeof__(report_read) mallinfo2 __attribute__((alias("report_read")));
 
 /*
  * The fields are int, so values above 2 GiB are wrong, as in every mallinfo().
@@ -120,9 +116,4 @@ malloc_stats(void)
 }
 
 /* Old programs call this name. */
-public struct report_int
-__libc_mallinfo(void)
-{
-	/* The library's own function.  NOLINTNEXTLINE(concurrency-mt-unsafe) */
-	return mallinfo();
-}
+public __typeof__(mallinfo) __libc_mallinfo __attribute__((alias("mallinfo")));
