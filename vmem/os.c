@@ -213,27 +213,32 @@ os_page_size(void)
 	return bytes;
 }
 
+/* Maps memory, which is not counted as a request.  NULL: refused. */
+static void *
+map_uncounted(void *at, size_t bytes, int prot, int flags)
+{
+	long got = syscall6(SYS_mmap, (long)at, (long)bytes, prot,
+	    flags | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return is_error(got) ? NULL : (void *)got;
+}
+
 static void *
 map_anonymous(void *hint, size_t bytes, int prot, int flags)
 {
-	if (!request_count())
-		return NULL;
-	long at = syscall6(SYS_mmap, (long)hint, (long)bytes, prot,
-	    flags | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return is_error(at) ? NULL : (void *)at;
+	return request_count() ? map_uncounted(hint, bytes, prot, flags) : NULL;
 }
 
 void *
 os_reserve(void *hint, size_t bytes)
 {
-	return map_anonymous(hint, bytes, PROT_NONE, MAP_NORESERVE);
+	return map_anonymous(hint, bytes, PROT_NONE, 0);
 }
 
 bool
 os_reserve_at(void *at, size_t bytes)
 {
-	void *got = map_anonymous(
-	    at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+	void *got = map_anonymous(at, bytes, PROT_NONE, MAP_FIXED_NOREPLACE);
 
 	if (got == at)
 		return true;
@@ -246,7 +251,7 @@ os_reserve_at(void *at, size_t bytes)
 void *
 os_reserve_zeros(size_t bytes)
 {
-	return map_anonymous(NULL, bytes, PROT_READ, MAP_NORESERVE);
+	return map_anonymous(NULL, bytes, PROT_READ, 0);
 }
 
 bool
@@ -342,8 +347,7 @@ os_decommit(void *at, size_t bytes)
 	void *got;
 
 	if (os_is_taking() || !os_libc_is_ready())
-		return map_anonymous(at, bytes, PROT_NONE,
-			   MAP_NORESERVE | MAP_FIXED) == at;
+		return map_anonymous(at, bytes, PROT_NONE, MAP_FIXED) == at;
 	if (!request_count())
 		return false;
 	taking_begin(&taking, at, bytes);
@@ -363,8 +367,7 @@ os_protect(void *at, size_t bytes)
 void *
 os_map(size_t bytes)
 {
-	return map_anonymous(
-	    NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+	return map_anonymous(NULL, bytes, PROT_READ | PROT_WRITE, 0);
 }
 
 bool
@@ -520,19 +523,13 @@ os_move(void *to, void *via, void *from, size_t bytes)
 		return false;
 	if (syscall6(SYS_mremap, at, (long)bytes, (long)bytes,
 		MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0) != (long)to) {
-		syscall6(SYS_mmap, (long)to, (long)bytes,
-		    PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
-			MAP_FIXED_NOREPLACE,
-		    -1, 0);
+		map_uncounted(
+		    to, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
 		memcpy(to, (void *)at, bytes);
 		kernel_call(SYS_munmap, at, (long)bytes, 0, 0);
 	}
 	if (!os_resident(from, 1, &first))
-		syscall6(SYS_mmap, (long)from, (long)bytes,
-		    PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-		    0);
+		map_uncounted(from, bytes, PROT_READ | PROT_WRITE, MAP_FIXED);
 	take_pages(from, bytes, MADV_DONTNEED);
 	return true;
 }
@@ -1053,15 +1050,12 @@ os_abort(void)
 	long thread = kernel_call(SYS_gettid, 0, 0, 0, 0);
 
 	/* A handler of the program runs once; then the default action. */
-	kernel_call(
-	    SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0, sizeof(mask));
-	kernel_call(SYS_tgkill, process, thread, SIGABRT, 0);
 	for (;;) {
-		kernel_call(SYS_rt_sigaction, SIGABRT, (long)&action, 0,
-		    sizeof(action.mask));
 		kernel_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0,
 		    sizeof(mask));
 		kernel_call(SYS_tgkill, process, thread, SIGABRT, 0);
+		kernel_call(SYS_rt_sigaction, SIGABRT, (long)&action, 0,
+		    sizeof(action.mask));
 	}
 }
 
