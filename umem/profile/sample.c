@@ -479,8 +479,7 @@ sample_take_guarded(size_t size, size_t align, struct umem_cache *cache)
 	struct sample *s;
 	char *block, *end;
 
-	if (align < min_align_of_size(size))
-		align = min_align_of_size(size);
+	align = size_max(align, min_align_of_size(size));
 	if (align_up(size, align) > sample_guarded_max() ||
 	    align > os_page_size())
 		return NULL;
@@ -584,8 +583,8 @@ sample_take_unguarded(
 	if (size + colour <= HEAP_UNIT && align <= HEAP_UNIT)
 		span = sample_unit_open(s);
 	if (span == NULL) {
-		span = large_alloc(size + colour,
-		    align < HEAP_UNIT ? HEAP_UNIT : align, zeroed);
+		span = large_alloc(
+		    size + colour, size_max(align, HEAP_UNIT), zeroed);
 		span_purge_tail(span, size + colour);
 	}
 	if (span == NULL) {
@@ -887,7 +886,10 @@ sample_release_guarded(struct sample *s)
 	guarded_put(s);
 }
 
-/* Moves a live sample to another state; aborts if it is not live. */
+/*
+ * Moves a live sample to another state, and records who has freed it where that
+ * may be reported; aborts if it is not live.
+ */
 static struct sample *
 sample_end_life(uint32_t index, const char *api, bool defers)
 {
@@ -901,6 +903,8 @@ sample_end_life(uint32_t index, const char *api, bool defers)
 		false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		misuse(api, s->block, "block freed twice");
 	probe_fire(otel_memory, free, s->block);
+	if (defers || s->is_guarded)
+		record_note_free(s);
 	return s;
 }
 
@@ -917,11 +921,7 @@ sample_release(struct sample *s)
 void
 sample_free(uint32_t index, const char *api)
 {
-	struct sample *s = sample_end_life(index, api, /* defers */ false);
-
-	if (s->is_guarded)
-		record_note_free(s);
-	sample_release(s);
+	sample_release(sample_end_life(index, api, /* defers */ false));
 }
 
 void
@@ -939,8 +939,6 @@ sample_free_object(uint32_t index, void *object, const char *api)
 	if (unlikely(object != s->block))
 		misuse_slab(api, cache, object, SLAB_INTERIOR);
 	s = sample_end_life(index, api, /* defers */ false);
-	if (s->is_guarded)
-		record_note_free(s);
 	if (cache->destruct != NULL && !load_relaxed(&cache->destroyed))
 		cache->destruct(s->block, cache->priv);
 	sample_release(s);
@@ -949,7 +947,7 @@ sample_free_object(uint32_t index, void *object, const char *api)
 void
 sample_defer(uint32_t index, const char *api)
 {
-	record_note_free(sample_end_life(index, api, /* defers */ true));
+	sample_end_life(index, api, /* defers */ true);
 }
 
 void

@@ -188,12 +188,8 @@ sample_count_block(size_t size)
 size_t
 sample_count_marked_max(size_t mean)
 {
-	size_t bytes = mean / CANDIDATE_EVERY;
-	unsigned class;
-
-	if (bytes > SIZE_SMALL)
-		bytes = SIZE_SMALL;
-	class = size_class_small(bytes);
+	size_t bytes = size_min(mean / CANDIDATE_EVERY, SIZE_SMALL);
+	unsigned class = size_class_small(bytes);
 	if (size_classes.bytes[class] > bytes)
 		class --;
 	return class == 0 ? 0 : size_classes.bytes[class];
