@@ -91,14 +91,6 @@ want_retire(struct slab_store *store)
 static const struct slab_owner slab_owner = {
     .destruct = destruct_chunk, .want_retire = want_retire};
 
-/* May objects of the cache be samples?  See sample_object.c. */
-static bool
-objects_may_be_samples(const struct umem_cache *cache)
-{
-	return cache->class == 0 && cache->has_heap_slabs &&
-	       !cache->slabs.is_type_stable;
-}
-
 /*
  * Sets up the members that every cache has.  Returns false if there is no
  * memory.
@@ -128,7 +120,9 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	    (uint32_t)cache_debugger.record_bytes(cache);
 	cache->slabs.is_type_stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
 	cache->slabs.is_annotated = is_watched(cache);
-	cache->may_be_sampled = objects_may_be_samples(cache);
+	/* See sample_object.c. */
+	cache->may_be_sampled = cache->class == 0 && cache->has_heap_slabs &&
+				!cache->slabs.is_type_stable;
 	cache->slabs.has_guard_pages = (cache->debug & UMF_FIREWALL) != 0;
 	/*
 	 * A type-stable cache ends slabs only in slab_end_retired(), outside of
