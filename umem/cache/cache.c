@@ -119,18 +119,6 @@ fill_magazine(struct umem_cache *cache, unsigned want)
 	return object;
 }
 
-/*
- * Allocates an object when the magazine layer has none, and loads up to want -
- * 1 others.
- */
-static void *
-refill(struct umem_cache *cache, unsigned want)
-{
-	void *object = fill_magazine(cache, want);
-
-	return object != NULL ? object : cache->backend->take_one(cache, want);
-}
-
 /* Bypasses the magazines: takes one object from the backend. */
 static void *
 alloc_bypass(struct umem_cache *cache)
@@ -160,7 +148,9 @@ cache_alloc_missed(struct umem_cache *cache, unsigned *work)
 		return object;
 	case MAGAZINE_EMPTY:
 		cache_close_gate(cache);
-		object = refill(cache, want);
+		object = fill_magazine(cache, want);
+		if (object == NULL)
+			object = cache->backend->take_one(cache, want);
 		cache_open_gate(cache);
 		if (object != NULL)
 			*work |= WORK_POLL;
