@@ -129,14 +129,6 @@ bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 	return got;
 }
 
-/* Counts n objects for samples; some may be replaced by samples. */
-static void
-bulk_sample(umem_cache_t *cache, size_t n, void **objects)
-{
-	for (size_t i = 0; i < n; i++)
-		objects[i] = sample_object_instead(cache, objects[i]);
-}
-
 /*
  * Gets n objects, which count, or none: one attempt without UMEM_NOFAIL and
  * umem_setmtbf().  Returns 0 or the error.
@@ -158,8 +150,11 @@ bulk_get_all(umem_cache_t *cache, size_t n, void **objects, int flags)
 			errno = saved;
 	}
 	if (likely(got == n)) {
+		/* Counts each object, which a sample may replace. */
 		if (unlikely(sample_is_on()))
-			bulk_sample(cache, n, objects);
+			for (size_t i = 0; i < n; i++)
+				objects[i] =
+				    sample_object_instead(cache, objects[i]);
 		return 0;
 	}
 	bulk_put(cache, got, objects, "umem_cache_alloc_bulk");
