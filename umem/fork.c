@@ -107,22 +107,6 @@ extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
-static void
-streams_lock(void)
-{
-	if (_IO_list_lock != NULL)
-		_IO_list_lock();
-}
-
-static void
-streams_unlock(bool child)
-{
-	void (*unlock)(void) = child ? _IO_list_resetlock : _IO_list_unlock;
-
-	if (unlock != NULL)
-		unlock();
-}
-
 start_path void
 fork_prepare(void)
 {
@@ -134,7 +118,8 @@ fork_prepare(void)
 	if (os_is_single_threaded() || !umem_ready())
 		return;
 	defer_before_fork();
-	streams_lock();
+	if (_IO_list_lock != NULL)
+		_IO_list_lock();
 	lock_take_for_fork(&defer_lock);
 	lock_take_for_fork(&cache_list_lock);
 	lock_take_for_fork(&limit_lock);
@@ -158,6 +143,9 @@ fork_prepare(void)
 static start_path void
 fork_release_locks(bool child)
 {
+	void (*unlock_streams)(void) =
+	    child ? _IO_list_resetlock : _IO_list_unlock;
+
 	umem_assert(lock_is_forking());
 	lock_fork_end();
 	lock_release_for_fork(&freed_firewall.lock);
@@ -178,7 +166,8 @@ fork_release_locks(bool child)
 	lock_release_for_fork(&limit_lock);
 	lock_release_for_fork(&cache_list_lock);
 	lock_release_for_fork(&defer_lock);
-	streams_unlock(child);
+	if (unlock_streams != NULL)
+		unlock_streams();
 }
 
 /*
