@@ -283,7 +283,7 @@ regions_start(void)
 {
 	cpu_layer.nslots = os_cpu_slots();
 	return (size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT <=
-		   heap_address_space() / ROOM_PART &&
+		   heap_address_space / ROOM_PART &&
 	       region_create(/* first */ true) != NULL;
 }
 

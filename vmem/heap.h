@@ -36,7 +36,7 @@ void heap_nodes_start(void);
  * when the heap started, or SIZE_MAX if they are more than the library needs at
  * start.
  */
-size_t heap_address_space(void);
+extern hidden size_t heap_address_space;
 
 /*
  * Allocate memory.  bytes is a multiple of HEAP_UNIT.  align is a power of two;

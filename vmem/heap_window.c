@@ -51,9 +51,7 @@
 #define PROGRAM_BYTES (128 * MIB)
 
 struct heap_window heap_window;
-size_t heap_reserve_ahead;
-
-static size_t address_space; /* see heap_address_space() */
+size_t heap_reserve_ahead, heap_address_space;
 
 /* Bytes that the heap reserves when it starts. */
 static size_t
@@ -85,8 +83,8 @@ window_reserve_at(uintptr_t base, size_t bytes)
 static uintptr_t
 window_reserve_anywhere(size_t bytes)
 {
-	if (bytes > address_space / 2)
-		bytes = align_down(address_space / 2, HEAP_UNIT);
+	if (bytes > heap_address_space / 2)
+		bytes = align_down(heap_address_space / 2, HEAP_UNIT);
 	for (; bytes >= WINDOW_MIN; bytes /= 2) {
 		uintptr_t at = (uintptr_t)os_reserve(NULL, bytes);
 
@@ -148,25 +146,19 @@ heap_window_choose(void)
 	uintptr_t end = 0;
 
 	heap_reserve_ahead = limit == SIZE_MAX ? 0 : reserve_ahead_for(limit);
-	address_space =
+	heap_address_space =
 	    address_space_probe(2 * (reserve_first() + tables) + PROGRAM_BYTES);
-	if (address_space != SIZE_MAX) {
+	if (heap_address_space != SIZE_MAX) {
 		/*
 		 * The limit that refused the reservation is unknown, and it may
 		 * be a hard limit.
 		 */
-		heap_reserve_ahead = reserve_ahead_for(address_space);
-		bytes = size_min(bytes, window_bytes(address_space));
+		heap_reserve_ahead = reserve_ahead_for(heap_address_space);
+		bytes = size_min(bytes, window_bytes(heap_address_space));
 	}
 	if (bytes <= WINDOW_NEAR_MAX)
 		end = window_reserve_at(WINDOW_BASE + shuffle, bytes);
 	if (end == 0)
 		end = window_reserve_at(WINDOW_BASE_LARGE + shuffle, bytes);
 	return end != 0 ? end : window_reserve_anywhere(bytes);
-}
-
-size_t
-heap_address_space(void)
-{
-	return address_space;
 }
