@@ -15,10 +15,10 @@ struct cache_reserve {
 };
 
 /*
- * Allocates objects for a reserve that lacks some, without a reclaim of memory.
- * Returns whether it is full now.
+ * Allocates objects for a reserve that lacks some, with a reclaim of memory if
+ * reclaims.  Returns whether it is full now.
  */
-bool reserve_fill(umem_cache_t *cache);
+bool reserve_fill(umem_cache_t *cache, bool reclaims);
 
 /*
  * Takes n objects for a request that has found no memory; they are as

@@ -15,7 +15,7 @@ object_try_alloc(umem_cache_t *cache, int flags)
 	void *object;
 
 	if (unlikely(reserve_is_short(cache)) && (flags & UMEM_RESERVE) == 0 &&
-	    !reserve_fill(cache))
+	    !reserve_fill(cache, /* reclaims */ false))
 		return NULL;
 	object = cache_alloc_slow(cache, &work);
 	if (work != 0)

@@ -105,7 +105,7 @@ static size_t
 bulk_try_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 {
 	if (unlikely(reserve_is_short(cache)) && (flags & UMEM_RESERVE) == 0 &&
-	    !reserve_fill(cache))
+	    !reserve_fill(cache, /* reclaims */ false))
 		return 0;
 	return bulk_get_cached(cache, n, objects);
 }

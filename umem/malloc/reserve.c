@@ -92,9 +92,8 @@ reserve_drop(umem_cache_t *cache, void *const *objects, size_t n)
 	cache_put_bulk(cache, objects, n, "umem_cache_set_reserve");
 }
 
-/* Allocates the objects that the reserve lacks.  Returns whether it is full. */
-static bool
-reserve_fill_by(umem_cache_t *cache, bool reclaims)
+bool
+reserve_fill(umem_cache_t *cache, bool reclaims)
 {
 	while (reserve_is_short(cache)) {
 		void *object;
@@ -107,12 +106,6 @@ reserve_fill_by(umem_cache_t *cache, bool reclaims)
 			reserve_drop(cache, &object, 1);
 	}
 	return true;
-}
-
-bool
-reserve_fill(umem_cache_t *cache)
-{
-	return reserve_fill_by(cache, /* reclaims */ false);
 }
 
 /* Takes the last n objects of the array, still set aside; 0: it has fewer. */
@@ -201,7 +194,7 @@ umem_cache_set_reserve(umem_cache_t *cache, size_t n)
 		return fail_int(ENOMEM);
 	reserve_set_want(cache, n);
 	/* A smaller reserve asks for less than before, so it may stay short. */
-	if (!reserve_fill_by(cache, /* reclaims */ true) && n >= before) {
+	if (!reserve_fill(cache, /* reclaims */ true) && n >= before) {
 		reserve_set_want(cache, before);
 		reserve_trim(cache);
 		return fail_int(ENOMEM);
