@@ -701,7 +701,7 @@ slab_used(struct slab_store *store)
 }
 
 size_t
-slab_total(struct slab_store *store)
+slab_total(const struct slab_store *store)
 {
 	return (size_t)load_relaxed(&store->nslabs) * store->layout.nchunks;
 }

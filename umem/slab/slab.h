@@ -287,9 +287,9 @@ bool slab_each_used_locked(struct slab_store *store,
  */
 unsigned slab_some_used(struct slab_store *store, void **chunks, unsigned n);
 
-/* The chunks that are taken.  Racy. */
+/* The chunks that are taken, and all chunks, free or not.  Racy. */
 size_t slab_used(struct slab_store *store);
-size_t slab_total(struct slab_store *store); /* all chunks, free or not; racy */
+size_t slab_total(const struct slab_store *store);
 
 /*
  * Bytes that a slab has of the heap's memory: none if its span comes from an

@@ -164,8 +164,7 @@ slab_first_with_locked(
 size_t
 slab_nready(const struct slab_store *store)
 {
-	size_t total =
-	    (size_t)load_relaxed(&store->nslabs) * store->layout.nchunks;
+	size_t total = slab_total(store);
 	size_t retired =
 	    (size_t)load_relaxed(&store->nretired) * store->layout.nchunks;
 	size_t used = load_relaxed(&store->nused);
@@ -175,8 +174,7 @@ slab_nready(const struct slab_store *store)
 	 * Because the four are read without the lock, they need not be
 	 * consistent.
 	 */
-	used += raw + retired;
-	return total > used ? total - used : 0;
+	return difference_or_zero(total, used + raw + retired);
 }
 
 /* The fullest slab that has a raw chunk, or if not raw, one that is ready. */
