@@ -32,8 +32,7 @@
 /* One item of a variable, while it is parsed. */
 struct item {
 	enum option_variable variable;
-	char text[ITEM_MAX + 1];
-	char *name;
+	char text[ITEM_MAX + 1];   /* its name, after item_split() */
 	char *value;               /* NULL: the item has no "=" */
 	struct debug_choice *part; /* if the variable is UMEM_DEBUG */
 };
@@ -61,7 +60,7 @@ item_variable_name(const struct item *item)
 static void
 item_complain(const struct item *item, const char *text)
 {
-	message_line("%s: %s: %s", item_variable_name(item), item->name, text);
+	message_line("%s: %s: %s", item_variable_name(item), item->text, text);
 }
 
 /* The variable other than that of the item that has an option of its name. */
@@ -70,7 +69,7 @@ item_other_variable(const struct item *item)
 {
 	for (unsigned i = 0; i < option_table_length; i++)
 		if (option_table[i].variable != item->variable &&
-		    string_is_equal(option_table[i].name, item->name))
+		    string_is_equal(option_table[i].name, item->text))
 			return option_variable_names[option_table[i].variable];
 	return NULL;
 }
@@ -85,15 +84,15 @@ item_complain_unknown(const struct item *item)
 	for (unsigned i = 0; i < option_table_length; i++)
 		if (option_table[i].variable == item->variable)
 			near =
-			    word_nearer(item->name, option_table[i].name, near);
+			    word_nearer(item->text, option_table[i].name, near);
 	if (other != NULL)
 		message_line("%s: '%s' not recognized; it is a word of %s",
-		    name, item->name, other);
+		    name, item->text, other);
 	else if (near != NULL)
 		message_line("%s: '%s' not recognized; did you mean '%s'?",
-		    name, item->name, near);
+		    name, item->text, near);
 	else
-		message_line("%s: '%s' not recognized", name, item->name);
+		message_line("%s: '%s' not recognized", name, item->text);
 }
 
 /* Reports a value that is not a word of the option. */
@@ -107,9 +106,9 @@ item_complain_value(const struct item *item, const struct option *option)
 		near = word_nearer(item->value, word->name, near);
 	if (near != NULL)
 		message_line("%s: %s: '%s' not recognized; did you mean '%s'?",
-		    name, item->name, item->value, near);
+		    name, item->text, item->value, near);
 	else
-		message_line("%s: %s: '%s' not recognized", name, item->name,
+		message_line("%s: %s: '%s' not recognized", name, item->text,
 		    item->value);
 }
 
@@ -186,7 +185,7 @@ item_apply(const struct item *item)
 		const struct option *option = &option_table[i];
 
 		if (option->variable != item->variable ||
-		    !string_is_equal(option->name, item->name))
+		    !string_is_equal(option->name, item->text))
 			continue;
 		if (item_check_value(item, option))
 			option_apply(option, item);
@@ -210,7 +209,6 @@ item_copy(struct item *item, const char *from, const char *to)
 	while (to > from && is_blank(to[-1]))
 		to--;
 	n = (size_t)(to - from);
-	item->name = item->text;
 	item->value = NULL;
 	memcpy(item->text, from, n > ITEM_MAX ? 20 : n);
 	item->text[n > ITEM_MAX ? 20 : n] = '\0';
@@ -221,13 +219,13 @@ item_copy(struct item *item, const char *from, const char *to)
 	return false;
 }
 
-/* Divides "name = value" into name and value. */
+/* Divides "name = value": the text becomes the name alone. */
 static void
 item_split(struct item *item)
 {
 	char *equals = item->text + string_span(item->text, "=");
 
-	umem_assert(item->name == item->text && item->value == NULL);
+	umem_assert(item->value == NULL);
 	if (*equals == '\0')
 		return;
 	item->value = equals + 1;
