@@ -276,34 +276,25 @@ block_commit(struct region *region, unsigned cpu)
 /*
  * Create the first region with a block for every CPU number of the kernel,
  * because a section uses the number without a check.  Returns false if that
- * takes too much of the address space.
+ * takes too much of the address space.  A small one has a block for each
+ * allowed CPU.  This is enough in locked mode, in which CPU numbers can share
+ * blocks.
  */
 static bool
-regions_start(void)
+regions_start(bool small)
 {
-	cpu_layer.nslots = os_cpu_slots();
-	return (size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT <=
-		   heap_address_space / ROOM_PART &&
+	cpu_layer.nslots = small ? os_cpus_allowed() : os_cpu_slots();
+	return (small || (size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT <=
+			     heap_address_space / ROOM_PART) &&
 	       region_create(/* first */ true) != NULL;
-}
-
-/*
- * Create the first region with a block for each allowed CPU.  This is enough in
- * locked mode, in which CPU numbers can share blocks.
- */
-static bool
-regions_start_small(void)
-{
-	cpu_layer.nslots = os_cpus_allowed();
-	return region_create(/* first */ true) != NULL;
 }
 
 bool
 cpu_start(enum rseq_owner wanted, unsigned concurrency)
 {
-	bool small = !regions_start();
+	bool small = !regions_start(/* small */ false);
 
-	if (small && !regions_start_small())
+	if (small && !regions_start(/* small */ true))
 		return false;
 	cpu_layer.nwanted = cpu_layer.nslots;
 	cpu_layer.tick_pushes = INT32_MAX;
