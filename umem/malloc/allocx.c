@@ -31,12 +31,6 @@ allocx_align(int flags)
 	return (size_t)1 << (flags & ALLOCX_ALIGN_BITS);
 }
 
-static bool
-allocx_is_zeroed(int flags)
-{
-	return (flags & ALLOCX_ZERO) != 0;
-}
-
 static inline size_t
 allocx_usable(const void *p, const char *api)
 {
@@ -103,20 +97,20 @@ mallocx(size_t size, int flags)
 
 	if (is_replaced(malloc)) {
 		p = foreign_alloc(size, align);
-		if (p == NULL || !allocx_is_zeroed(flags))
+		if (p == NULL || (flags & ALLOCX_ZERO) == 0)
 			return p;
 		usable = allocx_usable(p, "mallocx");
 		return memset(p, 0, usable > size ? usable : size);
 	}
 	size = allocx_round(size, flags);
-	done = align == 1 && allocx_is_zeroed(flags) ? size : 0;
+	done = align == 1 && (flags & ALLOCX_ZERO) != 0 ? size : 0;
 	if (done != 0)
 		p = alloc_get_zeroed(size);
 	else
 		p = align == 1 ? alloc_get(size)
 			       : alloc_get_aligned(size, align);
 	/* The block may be larger than the request (alloc.c). */
-	if (p != NULL && allocx_is_zeroed(flags))
+	if (p != NULL && (flags & ALLOCX_ZERO) != 0)
 		memset((char *)p + done, 0, allocx_usable(p, "mallocx") - done);
 	return p;
 }
@@ -147,7 +141,7 @@ rallocx(void *p, size_t size, int flags)
 	else
 		q = align == 1 ? alloc_resize(p, size)
 			       : allocx_copy(p, old, size, align);
-	if (q == NULL || !allocx_is_zeroed(flags) || old == 0)
+	if (q == NULL || (flags & ALLOCX_ZERO) == 0 || old == 0)
 		return q;
 	now = allocx_usable(q, "rallocx");
 	/* A copy has no more than size bytes of the old block. */
