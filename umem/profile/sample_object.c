@@ -52,17 +52,11 @@
 #include "vmem/lock.h"
 #include "vmem/panic.h"
 
-static bool
-may_be_sampled(const struct umem_cache *cache)
-{
-	return load_relaxed(&cache->may_be_sampled);
-}
-
 /* Must an object that is allocated now be counted? */
 static bool
 is_counted(const struct umem_cache *cache)
 {
-	return sample_is_on() && may_be_sampled(cache);
+	return sample_is_on() && load_relaxed(&cache->may_be_sampled);
 }
 
 /* Must the fast paths be closed? */
@@ -82,7 +76,7 @@ change_samples(struct umem_cache *cache, int more)
 	bool may;
 
 	lock_take(&limit_lock);
-	may = more <= 0 || may_be_sampled(cache);
+	may = more <= 0 || load_relaxed(&cache->may_be_sampled);
 	umem_assert(more >= 0 || cache->nsamples != 0);
 	if (may)
 		add_relaxed(&cache->nsamples, (uint32_t)more);
