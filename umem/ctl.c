@@ -35,12 +35,6 @@ ctl_parse(const struct option *option, const char *text, uint64_t *value)
 	return option_parse(option, text, value) == NULL;
 }
 
-static bool
-is_sample(const struct option *option)
-{
-	return option_target(option) == &sample_wanted;
-}
-
 /* Returns 0 or an error number. */
 static int
 ctl_set(const struct option *option, const char *text)
@@ -55,7 +49,7 @@ ctl_set(const struct option *option, const char *text)
 		return EPERM;
 	if (!resets && !ctl_parse(option, text, &value))
 		return EINVAL;
-	if (is_sample(option))
+	if (option_target(option) == &sample_wanted)
 		return umem_sample(value) == 0 ? 0 : errno;
 	if (resets)
 		option_reset(option);
@@ -74,7 +68,7 @@ umem_ctl(const char *name, const char *value, char *old, size_t bytes)
 	umem_ready();
 	if (option == NULL)
 		return fail_int(ENOENT);
-	if (is_sample(option))
+	if (option_target(option) == &sample_wanted)
 		sample_refresh_option();
 	option_report_value(&m, option);
 	if (old != NULL && bytes <= m.n)
