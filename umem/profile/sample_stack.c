@@ -95,17 +95,11 @@ stack_has(const struct sample_stack *stack, const uintptr_t *pcs)
 	return i == stack->depth;
 }
 
-static struct sample_stack **
-bucket_of(uint64_t hash)
-{
-	return &stacks[hash % SAMPLE_BUCKETS];
-}
-
 /* Returns the stack with a further reference, or NULL. */
 static struct sample_stack *
 find_locked(uint64_t hash, const uintptr_t *pcs, unsigned depth)
 {
-	struct sample_stack *stack = *bucket_of(hash);
+	struct sample_stack *stack = stacks[hash % SAMPLE_BUCKETS];
 
 	lock_assert_held(&sample_stack_lock);
 	while (stack != NULL && (stack->hash != hash || stack->depth != depth ||
@@ -138,7 +132,8 @@ stack_create(uint64_t hash, const uintptr_t *pcs, unsigned depth)
 static struct sample_stack *
 stack_enter(struct sample_stack *created)
 {
-	struct sample_stack **bucket = bucket_of(created->hash), *stack;
+	struct sample_stack **bucket = &stacks[created->hash % SAMPLE_BUCKETS];
+	struct sample_stack *stack;
 
 	lock_take(&sample_stack_lock);
 	stack = find_locked(created->hash, created->pc, created->depth);
@@ -180,7 +175,7 @@ sample_stack_drop(struct sample_stack *stack)
 
 	if (stack == NULL)
 		return;
-	link = bucket_of(stack->hash);
+	link = &stacks[stack->hash % SAMPLE_BUCKETS];
 	lock_take(&sample_stack_lock);
 	is_last = --stack->nrefs == 0 && nstacks > sample_stacks_kept;
 	if (is_last) {
