@@ -491,12 +491,6 @@ put_round(struct cpu_owned *own, void *object, bool first)
 	own->nrounds++;
 }
 
-bool
-magazine_is_cold(struct magazine_layer *layer)
-{
-	return cpu_seems_closed(layer->hot);
-}
-
 /* Run the section again, in which the push counter had run out. */
 static bool
 push_again(const struct magazine_layer *layer, void *object)

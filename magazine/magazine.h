@@ -106,12 +106,6 @@ bool magazine_marks_one(const struct magazine_layer *layer);
 #define WORK_MARKED  8u /* the allocated round was marked (cpu_marks.h) */
 
 /*
- * Racy estimate: has this CPU no magazine?  A free of a small object should
- * then bring a magazine with rounds (see "Cold CPU" in magazine.c).
- */
-bool magazine_is_cold(struct magazine_layer *layer);
-
-/*
  * Free an object after a miss of the section.  If the call needs another
  * magazine and the depot has none, it creates one.  *spare, if not NULL, is a
  * magazine that the call may load instead, and then sets *spare to NULL.  The

@@ -75,10 +75,10 @@ START_TEST(a_layer_without_magazines_says_so)
 		return;
 	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_EMPTY);
 	ck_assert_uint_ge(want, 1);
-	ck_assert(magazine_is_cold(&layer));
+	ck_assert(cpu_seems_closed(layer.hot));
 	ck_assert_int_eq(
 	    magazine_put(&layer, stamp, &spare, &pending), MAGAZINE_OK);
-	ck_assert(!magazine_is_cold(&layer));
+	ck_assert(!cpu_seems_closed(layer.hot));
 	ck_assert_uint_eq(pending & WORK_SURPLUS, 0);
 	ck_assert_uint_eq(magazine_rounds(&layer), 1);
 	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_OK);

@@ -253,7 +253,7 @@ finish_put(struct umem_cache *cache, const char *function, unsigned *work)
 
 /*
  * Returns a magazine with rounds for the first free of a small object on this
- * CPU; otherwise NULL.
+ * CPU, which has no magazine (see "Cold CPU" in magazine.c); otherwise NULL.
  */
 static struct magazine *
 magazine_for_cold_cpu(struct umem_cache *cache)
@@ -261,7 +261,8 @@ magazine_for_cold_cpu(struct umem_cache *cache)
 	struct magazine *mag;
 
 	if (cache->slabs.layout.chunk >= CACHE_LINE ||
-	    cache->slabs.constructs || likely(!magazine_is_cold(&cache->mag)))
+	    cache->slabs.constructs ||
+	    likely(!cpu_seems_closed(cache->mag.hot)))
 		return NULL;
 	mag = magazine_new(&cache->mag);
 	if (mag != NULL)
