@@ -132,14 +132,19 @@ magazine_layer_end(struct magazine_layer *layer)
 }
 
 struct magazine *
-magazine_new(struct magazine_layer *layer)
+magazine_alloc(unsigned capacity)
 {
-	unsigned rounds = load_relaxed(&layer->rounds);
-	struct magazine *mag = meta_alloc_best_effort(magazine_bytes(rounds));
+	struct magazine *mag = meta_alloc_best_effort(magazine_bytes(capacity));
 
 	if (mag != NULL)
-		mag->capacity = rounds;
+		mag->capacity = capacity;
 	return mag;
+}
+
+struct magazine *
+magazine_new(struct magazine_layer *layer)
+{
+	return magazine_alloc(load_relaxed(&layer->rounds));
 }
 
 void

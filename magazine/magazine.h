@@ -156,6 +156,9 @@ magazine_has_newest(const struct magazine *mag, unsigned nrounds, unsigned n,
 	return false;
 }
 
+/* Create an empty magazine of this capacity; NULL: no memory. */
+struct magazine *magazine_alloc(unsigned capacity);
+
 /* Create an empty magazine of the current capacity; NULL: no memory. */
 struct magazine *magazine_new(struct magazine_layer *layer);
 

@@ -211,17 +211,6 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 	return layer;
 }
 
-/* Returns NULL if there is no memory. */
-static struct magazine *
-magazine_alloc(unsigned capacity)
-{
-	struct magazine *mag = meta_alloc_best_effort(magazine_bytes(capacity));
-
-	if (mag != NULL)
-		mag->capacity = capacity;
-	return mag;
-}
-
 /* Do the layer's magazines go to a depot as they are? */
 static bool
 layer_gives_magazines(const struct defer *layer)
