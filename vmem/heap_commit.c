@@ -178,20 +178,6 @@ reserve_locked(uintptr_t end)
 	return reserve_pieces_locked(end) ? COMMITTED : FOREIGN_MAPPING;
 }
 
-/*
- * Round goal up to a whole huge page, as far as address space is reserved.
- * This avoids a partly committed huge page.
- */
-static uintptr_t
-huge_goal_locked(uintptr_t goal)
-{
-	lock_assert_held(&heap_lock);
-
-	uintptr_t whole = align_up(goal, HUGE_PAGE);
-
-	return whole <= reserved_end ? whole : goal;
-}
-
 /* Commit memory up to end, with or without huge pages. */
 static bool
 commit_to_locked(uintptr_t end, bool huge)
@@ -244,9 +230,15 @@ commit_huge_locked(uintptr_t goal)
 		bool small;
 		size_t most = huge_growth_next(&small);
 		uintptr_t end =
-		    goal - committed_end < most ? goal : committed_end + most;
+		    committed_end + size_min(goal - committed_end, most);
 
-		if (!commit_to_locked(huge_goal_locked(end), !small))
+		/*
+		 * A whole huge page, as far as address space is reserved.  This
+		 * avoids a partly committed one.
+		 */
+		if (align_up(end, HUGE_PAGE) <= reserved_end)
+			end = align_up(end, HUGE_PAGE);
+		if (!commit_to_locked(end, !small))
 			return false;
 	}
 	return true;
