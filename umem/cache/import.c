@@ -411,12 +411,6 @@ import_take_idle(struct umem_cache *cache)
 	return pool_take(cache, &resource, 1) != 0 ? resource : NULL;
 }
 
-static uint32_t
-transit_ends(const struct import *import)
-{
-	return __atomic_load_n(&import->nends, __ATOMIC_SEQ_CST);
-}
-
 /*
  * The drain found nothing.  True, after a wait if need be, if a call was in
  * transit since nends was seen; see "Shortage".
@@ -430,7 +424,7 @@ transit_ended(struct import *import, uint32_t seen, uint64_t until_ns)
 
 	if (now >= until_ns)
 		return false;
-	if (transit_ends(import) != seen)
+	if (__atomic_load_n(&import->nends, __ATOMIC_SEQ_CST) != seen)
 		return true;
 	if (!any)
 		return false;
@@ -490,7 +484,8 @@ import_or_idle(struct umem_cache *cache, unsigned want)
 
 	lock_assert_held(&import->gate);
 	for (;;) {
-		uint32_t seen = transit_ends(import);
+		uint32_t seen =
+		    __atomic_load_n(&import->nends, __ATOMIC_SEQ_CST);
 		void *resource = import_some(cache, import_want(import, want));
 		int error = errno;
 		bool again;
