@@ -20,6 +20,10 @@
 #define RSEQ_OPERANDS(...) __VA_ARGS__
 
 /* clang-format off */
+/*
+ * Without the empty statements at the labels, gcc 12 may set a result of the
+ * caller before it copies an output to the same register.
+ */
 #if defined(__clang__) ? __clang_major__ >= 11 : __GNUC__ >= 11
 #define RSEQ_TO_MISSED	     "%l[missed]"
 #define RSEQ_TO_ABORTED	     "%l[aborted]"
@@ -34,10 +38,13 @@
 #define RSEQ_RESULTS							\
 	return RSEQ_OK;							\
 missed:									\
+	__asm__ volatile("");						\
 	return RSEQ_MISS;						\
 aborted:								\
+	__asm__ volatile("");						\
 	return RSEQ_ABORT;						\
 unregistered:								\
+	__asm__ volatile("");						\
 	return RSEQ_UNREGISTERED
 #else
 /*
