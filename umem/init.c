@@ -121,6 +121,8 @@ start_debugging(void)
 static bool
 start_fast_paths(void)
 {
+	store_release(&debug.has_sections,
+	    debug.hardened && cpu_layer.rseq.owner != RSEQ_NONE);
 	/*
 	 * The fast paths are off where an allocation needs more than a
 	 * restartable sequence does.

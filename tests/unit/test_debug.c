@@ -541,6 +541,101 @@ START_TEST(every_bit_of_a_short_tag_is_looked_at_from_both_sides)
 }
 END_TEST
 
+/* By hardened.c, or step by step. */
+static char *
+hardened_block(struct umem_cache *cache, size_t size, unsigned *nfast)
+{
+	char *p = hardened_alloc(size, API_MALLOC);
+
+	*nfast += p != NULL;
+	return p != NULL ? p : debug_alloc(cache, size, API_MALLOC);
+}
+
+/* Two blocks side by side. */
+static char *
+hardened_pair(struct umem_cache *cache, size_t size, char **next)
+{
+	unsigned nfast = 0;
+	char *p = hardened_block(cache, size, &nfast);
+
+	while ((*next = hardened_block(cache, size, &nfast)) !=
+	       p + cache->slabs.layout.chunk)
+		p = *next;
+	return p;
+}
+
+/*
+ * hardened.c takes the usual blocks, and leaves each with something unusual, as
+ * it is, to the functions that report.
+ */
+START_TEST(hardened_functions_take_only_usual_blocks)
+{
+	unsigned class = 1, nfast = 0, nfreed = 0;
+	struct umem_cache *cache;
+	char *p, *next, *tag;
+	size_t size;
+	int kept = dup(2);
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return;
+	debug.on = debug.hardened = debug.noabort = true;
+	while (size_classes.bytes[class] < 32 ||
+	       class_cache_if_made(class) != NULL)
+		class ++;
+	ck_assert_ptr_nonnull(class_cache_make(class));
+	cache = class_cache[class];
+	size = cache->tag_offset - 3;
+	ck_assert_uint_eq(size_class_of(size), class);
+	for (unsigned i = 0; i < 1000; i++) {
+		p = hardened_block(cache, size, &nfast);
+		ck_assert_uint_eq(debug_usable(class, p), size);
+		memset(p, 1, size);
+		ck_assert(
+		    hardened_free(p, i % 2 ? SIZE_MAX : size, API_MALLOC));
+		ck_assert(!hardened_free(p, SIZE_MAX, API_MALLOC));
+	}
+	ck_assert_uint_gt(nfast, 500);
+	p = hardened_pair(cache, size, &next);
+	tag = (char *)tag_of(cache, p);
+	for (unsigned bit = 0; bit < 64 + 3 * 8; bit++) {
+		char *at = bit < 64 ? &tag[bit / 8] : &p[size + bit / 8 - 8];
+
+		*at ^= (char)(1 << bit % 8);
+		ck_assert(!hardened_free(p, SIZE_MAX, API_MALLOC));
+		ck_assert(bit >= 64 || !hardened_free(next, size, API_MALLOC));
+		*at ^= (char)(1 << bit % 8);
+	}
+	ck_assert(!hardened_free(p, size + 1, API_MALLOC));
+	ck_assert(!hardened_free(p, size - 1, API_MALLOC));
+	ck_assert(!hardened_free(p, SIZE_MAX, API_NEW));
+	ck_assert(!hardened_free(p + 8, SIZE_MAX, API_MALLOC));
+	ck_assert_uint_eq(debug_usable(class, p), size);
+	ck_assert(hardened_free(p, SIZE_MAX, API_MALLOC));
+	ck_assert(hardened_free(next, size, API_MALLOC));
+	/* A changed byte is found, and its block does not come back. */
+	p[size - 1] ^= 1;
+	ck_assert_int_ne(dup2(open("/dev/null", O_WRONLY), 2), -1);
+	umem_abort_info.code = 99;
+	for (unsigned i = 0; i < 100000 && umem_abort_info.code == 99; i++) {
+		char *q = hardened_block(cache, size, &nfast);
+
+		ck_assert_ptr_ne(q, p);
+		nfreed += hardened_free(q, SIZE_MAX, API_MALLOC);
+	}
+	dup2(kept, 2);
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_MODIFIED);
+	ck_assert_uint_gt(nfreed, 0);
+	/* Without magazines each free polls. */
+	cache_use_magazines = false;
+	while (class_cache_if_made(++class) != NULL)
+		;
+	ck_assert_ptr_nonnull(class_cache_make(class));
+	p = debug_alloc(class_cache[class], 8, API_MALLOC);
+	ck_assert_ptr_nonnull(p);
+	ck_assert(!hardened_free(p, SIZE_MAX, API_MALLOC));
+}
+END_TEST
+
 /*
  * Pairs of allocations and frees take chunks from magazines, and give them
  * there: the slabs are visited for whole magazines only.
@@ -821,6 +916,7 @@ debug_suite(void)
 	    tc, every_bit_of_a_short_tag_is_looked_at_from_both_sides);
 	tcase_add_loop_test(tc, a_neighbour_may_be_freed_meanwhile, 0, 2);
 	tcase_add_test(tc, every_byte_of_a_waiting_buffer_counts);
+	tcase_add_test(tc, hardened_functions_take_only_usual_blocks);
 	tcase_add_test(tc, a_hardened_cache_has_magazines_below_its_checks);
 	tcase_add_test(tc, a_choice_without_flags_does_not_count);
 	tcase_add_test(tc, a_large_block_grows_in_place);

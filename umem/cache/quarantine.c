@@ -3,7 +3,7 @@
  *
  * A cache that is hardened, or debugged with guards, puts each freed chunk into
  * a slot here, and the chunk that was in the slot may be reused.  The slots are
- * filled in up to 16 runs.  The next run is chosen at random; within a run the
+ * filled in up to 31 runs.  The next run is chosen at random; within a run the
  * slots follow each other, so that chunks which were freed one after the other,
  * and often are neighbours, leave in the same order.
  *	The number of frees after which an address is reused cannot be
@@ -31,7 +31,7 @@
 #define QUARANTINE_SLOTS_MAX 256
 #define QUARANTINE_SLOTS_MIN 2
 
-/* The runs of a quarantine; fewer if it has fewer slots. */
+/* The least runs of a quarantine; as many as slots if these are fewer. */
 #define QUARANTINE_RUNS 16
 
 static struct random slot_random;
@@ -43,7 +43,8 @@ quarantine_init(struct quarantine *q, size_t chunk)
 
 	random_seed(&slot_random);
 	n = size_min(n, QUARANTINE_SLOTS_MAX);
-	q->run = (n + QUARANTINE_RUNS - 1) / QUARANTINE_RUNS;
+	q->run =
+	    n < QUARANTINE_RUNS ? 1 : (size_t)1 << highbit(n / QUARANTINE_RUNS);
 	n = align_down(n, q->run);
 	q->slot = meta_alloc(n * sizeof(*q->slot));
 	q->nslots = q->slot == NULL ? 0 : n;
@@ -66,7 +67,7 @@ quarantine_swap(struct quarantine *q, void *p)
 	if (q->nslots == 0)
 		return p;
 	i = load_relaxed(&q->next);
-	if (i % q->run == 0)
+	if ((i & (q->run - 1)) == 0)
 		i = q->run * random_below(&slot_random, q->nslots / q->run);
 	/* Two threads here may use one slot, one after the other. */
 	store_relaxed(&q->next, i + 1);

@@ -7,7 +7,7 @@
 struct quarantine {
 	void **slot;           /* [I] NULL: no quarantine */
 	size_t nslots;         /* [I] */
-	size_t run;            /* [I] slots that are filled in order */
+	size_t run;            /* [I] slots filled in order; power of two */
 	size_t next;           /* [a] the slot to fill; a multiple: random */
 	size_t newest;         /* [a] 1 + newest index; 0: it was inspected */
 	size_t next_inspected; /* [a] rotates over the slots for inspection */

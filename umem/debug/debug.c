@@ -3,7 +3,8 @@
  *
  * Debugging is a set of flags that a cache gets when it is created.  The fast
  * paths of a cache with flags are closed, so every call takes the slow path and
- * reaches this file.  A cache without flags is not affected.
+ * reaches this file, or hardened.c, which handles the usual case of blocks of a
+ * hardened size class.  A cache without flags is not affected.
  *
  * Chunk of a debugged cache
  *	buffer		rounded up to 8 bytes
@@ -55,6 +56,7 @@
  * Other files
  *	debug_plan.c	selects the flags of a cache
  *	debug_buffer.c	contents and redzone of a buffer
+ *	hardened.c	blocks of hardened size classes, in one pass
  *	debug_large.c	blocks beyond the size classes
  *	firewall.c	buffers that end at a guard page
  *	freed.c		bufctls of buffers whose memory is released at the free
@@ -84,25 +86,6 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
-
-/* Describes a buffer that the library has. */
-static inline struct buffer
-buffer_of(struct umem_cache *cache, void *p)
-{
-	struct slab_store *store = &cache->slabs;
-	struct slab *slab;
-	unsigned i;
-
-	if (unlikely(store->source != NULL)) {
-		slab_find_chunk(store, p, &slab, &i);
-		return debug_buffer_at(cache, slab, i);
-	}
-	slab = page_map_owner(p);
-	umem_assert(slab != NULL);
-	return debug_buffer_at(cache, slab,
-	    (unsigned)slab_layout_index(
-		&store->layout, (uintptr_t)p - slab->first));
-}
 
 /* Returns the buffer to the slab, after its constructor has refused. */
 static void
@@ -143,7 +126,7 @@ chunk_take(struct umem_cache *cache)
 static bool
 quarantined_is_intact(struct umem_cache *cache, void *p)
 {
-	struct buffer b = buffer_of(cache, p);
+	struct buffer b = debug_buffer_of(cache, p);
 
 	return debug_free_is_intact(&b);
 }
@@ -168,6 +151,19 @@ quarantine_check_one(struct umem_cache *cache)
 		slab_give(&cache->slabs, &p, 1, &bad);
 }
 
+bool
+debug_begin(const struct buffer *b, size_t size, unsigned api)
+{
+	/* A load first would take a page fault of its own. */
+	store_relaxed(&b->bufctl->api, (uint8_t)api);
+	umem_assert(b->bufctl->state == BUFCTL_NEVER ||
+		    b->bufctl->state == BUFCTL_FREE);
+	if (b->bufctl->state != BUFCTL_NEVER && !debug_free_is_intact(b))
+		return false;
+	debug_make_allocated(b, size, api);
+	return true;
+}
+
 void *
 debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 {
@@ -182,13 +178,8 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 		p = chunk_take(cache);
 		if (p == NULL)
 			return NULL;
-		b = buffer_of(cache, p);
-		/* A load first would take a page fault of its own. */
-		store_relaxed(&b.bufctl->api, (uint8_t)api);
-		umem_assert(b.bufctl->state == BUFCTL_NEVER ||
-			    b.bufctl->state == BUFCTL_FREE);
-	} while (b.bufctl->state != BUFCTL_NEVER && !debug_free_is_intact(&b));
-	debug_make_allocated(&b, size, api);
+		b = debug_buffer_of(cache, p);
+	} while (!debug_begin(&b, size, api));
 	if (cache->construct != NULL && (cache->debug & UMF_DEADBEEF) != 0 &&
 	    cache->construct(p, cache->priv, UMEM_DEFAULT) != 0) {
 		undo_alloc(&b);
@@ -201,7 +192,7 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 void
 debug_reserve(struct umem_cache *cache, void *p)
 {
-	buffer_of(cache, p).bufctl->api = API_RESERVED;
+	debug_buffer_of(cache, p).bufctl->api = API_RESERVED;
 }
 
 /*
@@ -211,7 +202,7 @@ debug_reserve(struct umem_cache *cache, void *p)
 void
 debug_hand_out(struct umem_cache *cache, void *p)
 {
-	struct buffer b = buffer_of(cache, p);
+	struct buffer b = debug_buffer_of(cache, p);
 
 	umem_assert(b.bufctl->api == API_RESERVED);
 	debug_check_signal(cache);
@@ -224,7 +215,7 @@ debug_hand_out(struct umem_cache *cache, void *p)
 void
 debug_unreserve(struct umem_cache *cache, void *p)
 {
-	buffer_of(cache, p).bufctl->api = API_OBJECT;
+	debug_buffer_of(cache, p).bufctl->api = API_OBJECT;
 }
 
 /*
@@ -397,6 +388,8 @@ find_buffer(struct umem_cache *cache, void *p, struct buffer *b)
 	struct slab *slab;
 	unsigned i;
 
+	if (likely(debug_heap_buffer(cache, p, b)))
+		return true;
 	if (cache == &debug_large_cache)
 		return debug_large_find(p, b);
 	switch (slab_find_chunk(&cache->slabs, p, &slab, &i)) {
@@ -417,14 +410,13 @@ find_buffer(struct umem_cache *cache, void *p, struct buffer *b)
  * Returns false after a report of misuse.
  */
 static bool
-check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
-    enum bufctl_state to, struct buffer *b)
+check_free(
+    const struct buffer *b, size_t size, unsigned api, enum bufctl_state to)
 {
-	if (!find_buffer(cache, p, b) || !change_state(b, to) ||
-	    !free_matches(b, size, api) || !debug_redzone_is_intact(b) ||
-	    !debug_previous_is_intact(b))
+	if (!change_state(b, to) || !free_matches(b, size, api) ||
+	    !debug_redzone_is_intact(b) || !debug_previous_is_intact(b))
 		return false;
-	debug_check_signal(cache);
+	debug_check_signal(b->cache);
 	return true;
 }
 
@@ -441,12 +433,8 @@ write_free(const struct buffer *b)
 	debug_make_free(b);
 }
 
-/*
- * Passes a free buffer to the quarantine, and the one that leaves it to a
- * magazine.  deferred: to its slab, because the cache may be ending meanwhile.
- */
-static void
-release_buffer(const struct buffer *b, bool deferred)
+void
+debug_release(const struct buffer *b, bool deferred)
 {
 	struct umem_cache *cache = b->cache;
 	unsigned work = 0;
@@ -472,11 +460,12 @@ debug_free(struct umem_cache *cache, void *p, size_t size, unsigned api)
 {
 	struct buffer b;
 
-	if (!check_free(cache, p, size, api, BUFCTL_FREE, &b))
+	if (!find_buffer(cache, p, &b) ||
+	    !check_free(&b, size, api, BUFCTL_FREE))
 		return false;
 	write_free(&b);
 	debug_stamp(&b);
-	release_buffer(&b, /* deferred */ false);
+	debug_release(&b, /* deferred */ false);
 	return true;
 }
 
@@ -485,7 +474,8 @@ debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned api)
 {
 	struct buffer b;
 
-	if (!check_free(cache, p, size, api, BUFCTL_WAITING, &b))
+	if (!find_buffer(cache, p, &b) ||
+	    !check_free(&b, size, api, BUFCTL_WAITING))
 		return false;
 	debug_wait_begin(&b);
 	debug_stamp(&b);
@@ -513,7 +503,7 @@ debug_free_deferred(struct umem_cache *cache, void *p)
 		return;
 	write_free(&b);
 	store_release(&b.bufctl->state, BUFCTL_FREE);
-	release_buffer(&b, /* deferred */ true);
+	debug_release(&b, /* deferred */ true);
 }
 
 /* Clears the pointers to a cache that is destroyed in kept bufctls. */
@@ -537,22 +527,12 @@ debug_quarantine_flush(struct umem_cache *cache)
 
 /* Blocks of size classes and large blocks. */
 
-bool
-debug_owns(unsigned class)
-{
-	return debug.on && class != 0 && debug_cache_of(class)->debug != 0;
-}
-
 unsigned
 debug_class(unsigned class, size_t size)
 {
-	size_t align =
-	    size == 0 || size % CACHE_LINE != 0 ? 8 : class_align(size);
-
 	if (size == 0 && class_zero() != NULL)
 		return size_classes.n + 1;
-	while (class != 0 && (size > class_cache[class]->tag_offset ||
-				 size_classes.bytes[class] % align != 0))
+	while (class != 0 && size > class_cache[class]->tag_offset)
 		class = class == size_classes.n ? 0 : class + 1;
 	/* The pages of a large block are released when it is freed. */
 	return class != 0 && size_classes.bytes[class] > HEAP_UNIT &&
@@ -562,18 +542,14 @@ debug_class(unsigned class, size_t size)
 		   : class;
 }
 
-struct umem_cache *
-debug_cache_of(unsigned class)
-{
-	return class == PAGE_MAP_LARGE ? &debug_large_cache
-				       : class_cache[class];
-}
-
 /* Finds an allocated block; false after a report. */
 static bool
 find_block(unsigned class, void *p, struct buffer *b)
 {
-	if (!find_buffer(debug_cache_of(class), p, b))
+	struct umem_cache *cache = debug_cache_of(class);
+
+	umem_assert(cache != NULL);
+	if (!find_buffer(cache, p, b))
 		return false;
 	if (b->bufctl->state == BUFCTL_ALLOCATED)
 		return true;
@@ -600,7 +576,7 @@ debug_set_api(void *p, unsigned api)
 	struct buffer b;
 
 	umem_assert(api < API_COUNT);
-	if (debug_owns(class) && find_block(class, p, &b))
+	if (debug_cache_of(class) != NULL && find_block(class, p, &b))
 		b.bufctl->api = (uint8_t)api;
 }
 
@@ -689,7 +665,7 @@ say_object(struct umem_cache *cache, void *p, uint64_t now)
 	report_line("    %p", p);
 	if ((cache->debug & UMF_AUDIT) == 0)
 		return;
-	b = buffer_of(cache, p);
+	b = debug_buffer_of(cache, p);
 	audit = debug_audit(&b);
 	umem_assert(audit != NULL);
 	report_caller("allocated", audit->thread, now - audit->timestamp,

@@ -7,6 +7,7 @@
 #ifndef UMEM_DEBUG_H
 #define UMEM_DEBUG_H
 
+#include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_hooks.h"
 
@@ -111,6 +112,8 @@ struct debug {
 	bool noabort;
 	bool checknull;
 	bool hardened; /* caches to which no choice gives flags */
+	/* [a] hardened.c may use sections and the caches of the classes. */
+	bool has_sections;
 	/*
 	 * [a] Some block may be in a larger chunk than its size needs, or have
 	 * a larger size than was asked for.  While that is false, a sized free
@@ -182,10 +185,6 @@ bool debug_has_guards(void);
 /* Returns all quarantined buffers of the cache to its slabs. */
 void debug_quarantine_flush(struct umem_cache *cache);
 
-/* Is a block with this class byte debugged?  Returns its cache. */
-bool debug_owns(unsigned class);
-struct umem_cache *debug_cache_of(unsigned class);
-
 /*
  * Returns the bytes requested; SIZE_MAX if misuse was reported, under noabort.
  */
@@ -212,6 +211,16 @@ struct bufctl_audit *debug_bufctl_near(const void *p);
 /* Stands for all large blocks: the functions above take it for a cache. */
 extern hidden struct umem_cache debug_large_cache;
 
+/* Returns the cache of the blocks of a class; NULL: they have no checks. */
+static inline struct umem_cache *
+debug_cache_of(unsigned class)
+{
+	struct umem_cache *cache =
+	    class == PAGE_MAP_LARGE ? &debug_large_cache : class_cache[class];
+
+	return debug.on && cache != NULL && cache->debug != 0 ? cache : NULL;
+}
+
 /* Are large blocks debugged? */
 bool debug_large(void);
 
@@ -223,6 +232,24 @@ void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api);
  * without checks; 0: a large block serves it.
  */
 unsigned debug_class(unsigned class, size_t size);
+
+/*
+ * May the functions below be called: are the options hardened, and sections in
+ * use?
+ */
+static inline bool
+debug_has_sections(void)
+{
+	/* Acquire; pairs with the release in start_fast_paths(). */
+	return unlikely(load_acquire(&debug.has_sections));
+}
+
+/*
+ * The usual case of malloc() and of a free.  Return NULL and false if the
+ * caller must go on as for any other block.
+ */
+void *hardened_alloc(size_t size, unsigned api);
+bool hardened_free(void *p, size_t size, unsigned api);
 
 /* Sets the API of a block that was just allocated. */
 void debug_set_api(void *p, unsigned api);

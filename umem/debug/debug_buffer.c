@@ -13,11 +13,6 @@
 #include "umem/debug/wait_sum.h"
 #include "vmem/os.h"
 
-/* Reads bytes that another thread may write to. */
-#define unchecked __attribute__((no_sanitize("thread")))
-
-#define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
-
 void
 debug_report(enum error_code code, const struct umem_cache *cache,
     const struct buffer *b, const void *p, struct error_info info)
@@ -125,16 +120,6 @@ tag_error(const struct buftag *tag, uintptr_t state)
 	    .expected = state};
 }
 
-/* Returns the value of the redzone of an allocated buffer of this size. */
-static uint64_t
-redzone_value(const struct umem_cache *cache, size_t size)
-{
-	if (cache->class == 0)
-		return PATTERN_REDZONE;
-	return (PATTERN_REDZONE & UINT32_MAX) | (uint64_t)REDZONE_ENCODE(size)
-						    << 32;
-}
-
 /*
  * Returns the offset up to which the bytes behind the size hold PATTERN_END:
  * that of the tag, or of the next page.  A large block may lack the pages
@@ -151,25 +136,6 @@ slack_end(const struct buffer *b, size_t size)
 	return b->cache->class == PAGE_MAP_LARGE
 		   ? size_min(end, align_up(size, os_page_size()))
 		   : end;
-}
-
-/*
- * Returns the offset of the first byte of [from, to) that does not hold
- * PATTERN_END; to or more: all do.  to is a multiple of 8.
- */
-static inline unchecked size_t
-slack_find_change(const void *p, size_t from, size_t to)
-{
-	const volatile unsigned char *byte = p;
-
-	while (from % 8 != 0 && from < to && byte[from] == PATTERN_END)
-		from++;
-	while (from % 8 == 0 && from < to &&
-	       *(const volatile uint64_t *)(byte + from) == PATTERN_END_WORD)
-		from += 8;
-	while (from < to && byte[from] == PATTERN_END)
-		from++;
-	return from;
 }
 
 /*
@@ -213,9 +179,9 @@ redzone_find_change(const struct buffer *b, size_t size)
 {
 	const volatile unsigned char *byte = b->p;
 	const struct buftag *tag = debug_tag(b->cache, b->p);
-	uint64_t redzone = redzone_value(b->cache, size);
+	uint64_t redzone = debug_redzone(b->cache, size);
 	size_t end = slack_end(b, size),
-	       at = slack_find_change(b->p, size, end);
+	       at = debug_slack_change(b->p, size, end);
 
 	if (at < end)
 		return at;
@@ -257,22 +223,16 @@ tail_is_intact(const struct buffer *b, size_t size, struct error_info *info)
 bool
 debug_redzone_is_intact(const struct buffer *b)
 {
-	size_t size = debug_size(b), end = b->cache->tag_offset;
 	struct error_info info;
 
-	/* The error is looked for if there is one. */
-	return (b->cache->has_inner_tags &&
-		   load_relaxed((uint64_t *)((uintptr_t)b->p + end)) ==
-		       redzone_value(b->cache, size) &&
-		   slack_find_change(b->p, size, end) >= end) ||
-	       tail_is_intact(b, size, &info) ||
+	return tail_is_intact(b, debug_size(b), &info) ||
 	       debug_retire((enum error_code)info.code, b, info);
 }
 
 /*
  * Writes the tag of a buffer.  The stores are atomic, because a thread that
  * checks the next buffer may read this tag at the same time (see
- * redzone_is_plausible()).
+ * debug_redzone_is_plausible()).
  */
 static void
 tag_write(const struct buffer *b, struct buftag *tag, uint64_t redzone,
@@ -283,24 +243,6 @@ tag_write(const struct buffer *b, struct buftag *tag, uint64_t redzone,
 		return;
 	store_relaxed(&tag->bufctl, b->bufctl);
 	store_relaxed(&tag->bxstat, (uintptr_t)b->bufctl ^ state);
-}
-
-/*
- * Can this be the redzone of a buffer?  Its owner may free or allocate it at
- * this moment.  Therefore only the lower half is compared, which no transaction
- * changes; the upper half must be that of a free buffer or encode a size.
- */
-static inline bool
-redzone_is_plausible(const struct umem_cache *cache, const uint64_t *at)
-{
-	uint64_t redzone = load_relaxed(at);
-	uint32_t upper = redzone >> 32;
-
-	return redzone == PATTERN_REDZONE ||
-	       ((uint32_t)redzone == (uint32_t)PATTERN_REDZONE &&
-		   cache->class != 0 &&
-		   upper % REDZONE_FACTOR == REDZONE_ADDEND &&
-		   upper / REDZONE_FACTOR <= cache->tag_offset);
 }
 
 bool
@@ -386,17 +328,13 @@ debug_previous_is_intact(const struct buffer *b)
 	const struct buftag *tag;
 	unsigned state;
 
-	if (b->cache->has_inner_tags &&
-	    (const void *)b->bufctl != b->slab->records &&
-	    redzone_is_plausible(b->cache, (uint64_t *)b->p - 1))
-		return true;
 	if (!buffer_before(b, &before))
 		return true;
 	/* Acquire; pairs with the release in debug_make_allocated(). */
 	state = load_acquire(&before.bufctl->state);
 	tag = debug_tag(b->cache, before.p);
 	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_RETIRED ||
-	    (redzone_is_plausible(b->cache, &tag->redzone) &&
+	    (debug_redzone_is_plausible(b->cache, &tag->redzone) &&
 		tag_has_state(&before, tag, BUFTAG_ALLOCATED, BUFTAG_FREE) &&
 		padding_find_change(b->cache, tag) == SIZE_MAX))
 		return true;
@@ -467,7 +405,7 @@ debug_set_size(const struct buffer *b, size_t size)
 		memset((char *)b->p + size, PATTERN_END, end - size);
 	if (tag != NULL)
 		tag_write(
-		    b, tag, redzone_value(b->cache, size), BUFTAG_ALLOCATED);
+		    b, tag, debug_redzone(b->cache, size), BUFTAG_ALLOCATED);
 	store_release(&b->bufctl->number, (uint16_t)(number + 1));
 }
 

@@ -7,10 +7,16 @@
 #ifndef UMEM_DEBUG_INNER_H
 #define UMEM_DEBUG_INNER_H
 
+#include "umem/base/page_map.h"
 #include "umem/debug/audit.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/error.h"
 #include "vmem/panic.h"
+
+/* Reads bytes that another thread may write to. */
+#define unchecked __attribute__((no_sanitize("thread")))
+
+#define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
 
 /* A buffer, its bufctl, and the cache and the slab that contain it. */
 struct buffer {
@@ -46,6 +52,42 @@ debug_buffer_at(struct umem_cache *cache, struct slab *slab, size_t i)
 	umem_assert(i < cache->slabs.layout.nchunks);
 	return (struct buffer){cache, slab, slab_record(slab, i),
 	    (void *)(slab->first + i * cache->slabs.layout.chunk)};
+}
+
+/*
+ * Describes the buffer at p.  False: there is none, or its slab is not of the
+ * heap.
+ */
+static inline bool
+debug_heap_buffer(struct umem_cache *cache, void *p, struct buffer *b)
+{
+	const struct slab_layout *layout = &cache->slabs.layout;
+	struct slab *slab = page_map_owner(p);
+	size_t i;
+
+	if (unlikely(slab == NULL || page_map_large_bytes(slab) != 0 ||
+		     slab->store != &cache->slabs))
+		return false;
+	i = slab_layout_index(layout, (uintptr_t)p - slab->first);
+	if (unlikely(i >= layout->nchunks ||
+		     (uintptr_t)p != slab->first + i * layout->chunk))
+		return false;
+	*b = debug_buffer_at(cache, slab, i);
+	return true;
+}
+
+/* Describes a buffer that the library has. */
+static inline struct buffer
+debug_buffer_of(struct umem_cache *cache, void *p)
+{
+	struct buffer b;
+	unsigned i;
+
+	if (unlikely(!debug_heap_buffer(cache, p, &b))) {
+		slab_find_chunk(&cache->slabs, p, &b.slab, &i);
+		b = debug_buffer_at(cache, b.slab, i);
+	}
+	return b;
 }
 
 /* The large block of a bufctl. */
@@ -99,6 +141,53 @@ debug_stamp(const struct buffer *b)
 {
 	if ((b->cache->debug & UMF_AUDIT) != 0)
 		audit_stamp(debug_audit(b));
+}
+
+/* Returns the value of the redzone of an allocated buffer of this size. */
+static inline uint64_t
+debug_redzone(const struct umem_cache *cache, size_t size)
+{
+	if (cache->class == 0)
+		return PATTERN_REDZONE;
+	return (PATTERN_REDZONE & UINT32_MAX) | (uint64_t)REDZONE_ENCODE(size)
+						    << 32;
+}
+
+/*
+ * Returns the offset of the first byte of [from, to) that does not hold
+ * PATTERN_END; to or more: all do.  to is a multiple of 8.
+ */
+static inline unchecked size_t
+debug_slack_change(const void *p, size_t from, size_t to)
+{
+	const volatile unsigned char *byte = p;
+
+	while (from % 8 != 0 && from < to && byte[from] == PATTERN_END)
+		from++;
+	while (from % 8 == 0 && from < to &&
+	       *(const volatile uint64_t *)(byte + from) == PATTERN_END_WORD)
+		from += 8;
+	while (from < to && byte[from] == PATTERN_END)
+		from++;
+	return from;
+}
+
+/*
+ * Can this be the redzone of a buffer?  Its owner may free or allocate it at
+ * this moment.  Therefore only the lower half is compared, which no transaction
+ * changes; the upper half must be that of a free buffer or encode a size.
+ */
+static inline bool
+debug_redzone_is_plausible(const struct umem_cache *cache, const uint64_t *at)
+{
+	uint64_t redzone = load_relaxed(at);
+	uint32_t upper = redzone >> 32;
+
+	return redzone == PATTERN_REDZONE ||
+	       ((uint32_t)redzone == (uint32_t)PATTERN_REDZONE &&
+		   cache->class != 0 &&
+		   upper % REDZONE_FACTOR == REDZONE_ADDEND &&
+		   upper / REDZONE_FACTOR <= cache->tag_offset);
 }
 
 /*
@@ -157,6 +246,19 @@ bool debug_uninit_is_intact(const struct buffer *b);
  */
 void debug_make_free(const struct buffer *b);
 void debug_make_allocated(const struct buffer *b, size_t size, unsigned api);
+
+/*
+ * Allocates the chunk b, which the caller has taken from its slab or a
+ * magazine.  Returns false, after a report, if it was modified while it was
+ * free.
+ */
+bool debug_begin(const struct buffer *b, size_t size, unsigned api);
+
+/*
+ * Passes a free buffer to the quarantine, and the one that leaves it to a
+ * magazine.  deferred: to its slab, because the cache may be ending meanwhile.
+ */
+void debug_release(const struct buffer *b, bool deferred);
 
 /* Reports an allocation in a signal handler, if UMEM_DEBUG asks for that. */
 void debug_check_signal(const struct umem_cache *cache);

@@ -23,11 +23,11 @@
  *			it comes again after 2^15 changes.
  *	free		The state leaves ALLOCATED before the free writes to
  *			the chunk.  A release fence separates the two writes
- *			(change_state()).  So if the check has read a byte
- *			of the free, its second load of the state, after an
- *			acquire fence, returns a later state: not ALLOCATED, or
- *			ALLOCATED by a later allocation, and then its second
- *			load of the number returns another one.
+ *			(change_state(), hardened_free()).  So if the check has
+ *			read a byte of the free, its second load of the state,
+ *			after an acquire fence, returns a later state: not
+ *			ALLOCATED, or ALLOCATED by a later allocation, and then
+ *			its second load of the number returns another one.
  *	deferred free	WAITING is as FREE; debug_defer_undo() goes back to
  *			ALLOCATED.  Neither changes bytes behind the block, nor
  *			the number.

@@ -39,7 +39,6 @@
  * Frames of the library's own functions are left out.
  */
 #include <elf.h>
-#include <link.h>
 
 #include "umem/debug/described.h"
 #include "umem/base/page_map.h"

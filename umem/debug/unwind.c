@@ -17,7 +17,6 @@
  *
  * Source: DWARF 4, section 6.4; Linux Standard Base, "Exception Frames".
  */
-#include <link.h>
 #include <string.h>
 
 #include "umem/debug/code.h"

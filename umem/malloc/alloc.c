@@ -237,7 +237,8 @@ slow_pop(size_t size, void **object)
 
 	/* Before the start the tables of size classes are empty. */
 	if (alloc_fast.units == 0)
-		return false;
+		return debug_has_sections() &&
+		       (*object = hardened_alloc(size, API_MALLOC)) != NULL;
 	class = size_class_of(size);
 	if (class == 0)
 		return false;
@@ -343,6 +344,23 @@ alloc_block(size_t size, bool is_exempt)
 	return mean != 0 ? alloc_sample_or_not(size) : alloc_counted(size);
 }
 
+noinline void *
+alloc_hardened(size_t size, unsigned kind)
+{
+	return debug_has_sections() && load_relaxed(&mtbf_interval) == 0
+		   ? hardened_alloc(size, kind)
+		   : NULL;
+}
+
+/* Like alloc_block(), for a tail call. */
+static noinline void *
+alloc_checked(size_t size)
+{
+	void *p = alloc_hardened(size, API_MALLOC);
+
+	return likely(p != NULL) ? p : alloc_block(size, /* is_exempt */ false);
+}
+
 /*
  * A size below small_end has missed its section.  For such a size the library
  * is started, no request must fail, and marks decide about samples, so the
@@ -421,6 +439,8 @@ alloc_larger(size_t size)
 		return alloc_pop(size_class_medium(size), &object)
 			   ? object
 			   : alloc_counted(size);
+	if (debug_has_sections())
+		return alloc_checked(size);
 	if (unlikely(nodes.mask != 0) && sampling_is_off())
 		return alloc_on_node(size);
 	if (unlikely(!is_counted(size)))
@@ -493,7 +513,7 @@ class_for_alignment(size_t size, size_t align)
 		return 0;
 	for (; class <= size_classes.n; class ++)
 		if (size_classes.bytes[class] % align == 0 &&
-		    ((!debug_owns(class) && !checker_on) ||
+		    ((debug_cache_of(class) == NULL && !checker_on) ||
 			align <= class_cache[class]->align))
 			return class;
 	return 0;
@@ -537,7 +557,7 @@ alloc_round(size_t size, size_t align)
 	class = is_natural_alignment(size, align)
 		    ? class_for_size(size)
 		    : class_for_alignment(size, align);
-	if (debug_owns(class == 0 ? PAGE_MAP_LARGE : class))
+	if (debug_cache_of(class == 0 ? PAGE_MAP_LARGE : class) != NULL)
 		return size;
 	if (class != 0)
 		return size_classes.bytes[class];
@@ -591,8 +611,16 @@ alloc_aligned(size_t size, size_t align)
 void *
 alloc_exempt(size_t size, size_t align, bool zero)
 {
-	if (align != 0)
-		return alloc_aligned_block(size, align, /* is_exempt */ true);
+	void *p;
+
+	/* A block with a tag inside is in a larger class, of less alignment. */
+	if (align == 0 && !bootstrap_is_active() && umem_ready() &&
+	    debug.hardened && class_for_size(size) != 0)
+		align = class_align(size);
+	if (align != 0) {
+		p = alloc_aligned_block(size, align, /* is_exempt */ true);
+		return p != NULL && zero ? memset(p, 0, size) : p;
+	}
 	return zero ? alloc_zeroed_block(size, /* is_exempt */ true)
 		    : alloc_block(size, /* is_exempt */ true);
 }
@@ -644,17 +672,21 @@ unsigned
 alloc_block_to_free(
     void *p, size_t size, unsigned kind, size_t *bytes, const char *api)
 {
+	struct umem_cache *cache;
 	unsigned class;
 
+	if (debug_has_sections() && hardened_free(p, size, kind))
+		return 0;
 	if (p == NULL || bootstrap_owns(p))
 		return 0;
 	if (unlikely(!umem_ready()))
 		misuse(api, p, "not an address of the heap");
 	class = alloc_block_class(p, bytes, api);
-	if (likely(!debug.on) || class == CLASS_SAMPLE || !debug_owns(class))
+	if (likely(!debug.on) || class == CLASS_SAMPLE ||
+	    (cache = debug_cache_of(class)) == NULL)
 		return class;
-	debug_free(debug_cache_of(class), p, size, kind);
-	if (!debug_cache_of(class)->has_magazines)
+	debug_free(cache, p, size, kind);
+	if (!cache->has_magazines)
 		update_poll();
 	return 0;
 }
@@ -736,7 +768,8 @@ alloc_usable(const void *p, const char *api)
 	class = alloc_block_class(p, &bytes, api);
 	if (unlikely(class == 0))
 		return 0;
-	if (likely(class != CLASS_SAMPLE) && unlikely(debug_owns(class))) {
+	if (likely(class != CLASS_SAMPLE) &&
+	    unlikely(debug_cache_of(class) != NULL)) {
 		bytes = debug_usable(class, p);
 		return bytes == SIZE_MAX ? 0 : bytes;
 	}

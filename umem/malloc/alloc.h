@@ -73,6 +73,12 @@ void alloc_free_aligned(
     void *p, size_t align, size_t size, unsigned kind, const char *api);
 
 /*
+ * Allocates a block of this kind by hardened_alloc(), if requests may use that
+ * now; otherwise returns NULL.
+ */
+void *alloc_hardened(size_t size, unsigned kind);
+
+/*
  * Sets the kind of a block that was just allocated, if blocks are debugged.  p
  * may be NULL.
  */

@@ -215,7 +215,7 @@ resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 
 	if (unlikely(class == CLASS_SAMPLE))
 		return resize_sample(p, bytes, size);
-	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
+	if (unlikely(debug.on) && (class == 0 || debug_cache_of(class) != NULL))
 		return resize_debugged(class, p, size);
 	if (class != PAGE_MAP_LARGE && resize_wants_large(bytes, size)) {
 		struct umem_cache *cache =

@@ -189,11 +189,15 @@ operator_kind(unsigned kind)
 static noinline void *
 new_slow(size_t size, size_t align, unsigned kind, bool is_nothrow)
 {
-	void *p = align == 0 ? alloc_slow(size) : alloc_aligned(size, align);
+	unsigned own = operator_kind(kind);
+	void *p = align == 0 ? alloc_hardened(size, own) : NULL;
 
+	if (p != NULL)
+		return p;
+	p = align == 0 ? alloc_slow(size) : alloc_aligned(size, align);
 	if (unlikely(p == NULL))
 		p = new_failed(size, align, is_nothrow);
-	alloc_set_kind(p, operator_kind(kind));
+	alloc_set_kind(p, own);
 	return p;
 }
 

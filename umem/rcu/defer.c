@@ -327,7 +327,7 @@ single_mark_waiting(enum defer_kind kind, void *p, size_t size)
 	umem_assert(kind == DEFER_UMEM || kind == DEFER_MALLOC);
 	if (page_map_sample_at(p) != 0)
 		sample_defer(page_map_sample_at(p), api_names[kind]);
-	else if (debug_owns(PAGE_MAP_LARGE))
+	else if (debug_cache_of(PAGE_MAP_LARGE) != NULL)
 		return debug_defer(
 		    &debug_large_cache, p, size, single_kind(kind));
 	if (single_is_watched(kind))
@@ -342,7 +342,7 @@ single_unmark_waiting(enum defer_kind kind, void *p, size_t size)
 	umem_assert(kind == DEFER_UMEM || kind == DEFER_MALLOC);
 	if (page_map_sample_at(p) != 0)
 		sample_defer_undo(page_map_sample_at(p));
-	else if (debug_owns(PAGE_MAP_LARGE))
+	else if (debug_cache_of(PAGE_MAP_LARGE) != NULL)
 		debug_defer_undo(&debug_large_cache, p);
 	if (single_is_watched(kind))
 		checker_block(p, size, single_bytes(p), /* zeroed */ true);
@@ -358,7 +358,7 @@ single_release(struct defer *layer, void *p)
 		checker_poison(p, single_bytes(p));
 	if (sample != 0 && sample_is_deferred(sample))
 		sample_free_deferred(sample);
-	else if (debug_owns(PAGE_MAP_LARGE))
+	else if (debug_cache_of(PAGE_MAP_LARGE) != NULL)
 		debug_free_deferred(&debug_large_cache, p);
 	else
 		alloc_free_as(
@@ -749,7 +749,7 @@ block_defer_slow(
 	if (sized && size == 0)
 		size = alloc_zero_bytes;
 	/* A debugged block has its size in its record. */
-	if (sized && (class == CLASS_SAMPLE || !debug_owns(class)) &&
+	if (sized && (class == CLASS_SAMPLE || debug_cache_of(class) == NULL) &&
 	    !alloc_size_matches(p, class, bytes, size))
 		misuse_size(name, p, size);
 	if (class != PAGE_MAP_LARGE && class != CLASS_SAMPLE)

@@ -31,11 +31,11 @@ struct slab {
 	uint32_t hint;            /* [s] words below this have no free chunk */
 	uint16_t bin;             /* [s] */
 	uint16_t was_purged;      /* [s] 1: no chunk was freed since a purge */
-	uint64_t purged_parts;    /* [s] bit map of the parts that are purged */
-	struct slab *next;        /* [s] in a hash chain, or to be destroyed */
-	void *records;  /* [I] one bufctl per chunk, if debugged: debug.h */
-	uint32_t nraw;  /* [s] free chunks that are not constructed */
-	uint32_t batch; /* [s] of a retired slab; see slab_retire.c */
+	void *records;         /* [I] a bufctl of debug.h per chunk, or NULL */
+	struct slab *next;     /* [s] in a hash chain, or to be destroyed */
+	uint64_t purged_parts; /* [s] bit map of the parts that are purged */
+	uint32_t nraw;         /* [s] free chunks that are not constructed */
+	uint32_t batch;        /* [s] of a retired slab; see slab_retire.c */
 	/*
 	 * [a] One bit map per property of a chunk, one after the other: 1 if
 	 * the chunk is free; if the store constructs, 1 if the chunk is

@@ -198,11 +198,28 @@ sizes_are_aligned(void)
 			p[i] = i % 2 == 0 ? umem_alloc(size, 0)
 					  : umem_zalloc(size, 0);
 			check((uintptr_t)p[i] % align == 0);
+			check(i % 2 == 0 || is_zero(p[i], size));
 			memset(p[i], 1, size);
 		}
 		for (int i = 0; i < 5; i++)
 			umem_free(p[i], size);
 	}
+}
+
+/* Their pages are not written to. */
+static void
+large_zeros_take_no_memory(void)
+{
+	char *p[20];
+	long before = rss_kib();
+
+	for (int i = 0; i < 20; i++) {
+		p[i] = umem_zalloc(4 * MIB, 0);
+		check(p[i] != NULL);
+	}
+	check(rss_kib() < before + 4096);
+	for (int i = 0; i < 20; i++)
+		umem_free(p[i], 4 * MIB);
 }
 
 static void
@@ -231,6 +248,7 @@ works(void)
 	objects();
 	nothing();
 	sizes_are_aligned();
+	large_zeros_take_no_memory();
 	malloc_trim(0);
 	info = mallinfo2();
 	check(info.uordblks < 4 * MIB);
@@ -246,6 +264,8 @@ main(int argc, char **argv)
 		nothing_is_told();
 	else if (is("late"))
 		addresses_return_late();
+	else if (is("aligned"))
+		sizes_are_aligned();
 	else if (is("works"))
 		works();
 	else
@@ -295,6 +315,7 @@ for options in hardened hardened,mode=locked; do
 done
 # UMEM_DEBUG has the word where it says one.
 options=hardened
+UMEM_DEBUG='guards:umem_alloc_128' run aligned
 status=0
 UMEM_DEBUG='audit:umem_alloc_112' run twice 100 || status=$?
 if [ $status != 134 ] || ! grep -q 'previous transaction' err; then
