@@ -499,6 +499,17 @@ START_TEST(every_bit_of_a_tag_is_looked_at)
 }
 END_TEST
 
+/* Creates the cache of the next class, of 32 bytes or more, that has none. */
+static struct umem_cache *
+make_class(unsigned *class)
+{
+	while (size_classes.bytes[*class] < 32 ||
+	       class_cache_if_made(*class) != NULL)
+		++*class;
+	ck_assert_ptr_nonnull(class_cache_make(*class));
+	return class_cache[*class];
+}
+
 /*
  * A hardened block has a tag of 8 bytes before the next block.  A change of any
  * bit is found when that block is freed, and when the block itself is.
@@ -510,11 +521,7 @@ START_TEST(every_bit_of_a_short_tag_is_looked_at_from_both_sides)
 	struct umem_cache *cache;
 
 	debug.on = debug.hardened = debug.noabort = true;
-	while (size_classes.bytes[class] < 32 ||
-	       class_cache_if_made(class) != NULL)
-		class ++;
-	ck_assert_ptr_nonnull(class_cache_make(class));
-	cache = class_cache[class];
+	cache = make_class(&class);
 	ck_assert_uint_eq(cache->tag_bytes, 8);
 	ck_assert_uint_eq(cache->slabs.layout.chunk, size_classes.bytes[class]);
 	ck_assert_uint_eq(cache->slabs.layout.chunk, cache->tag_offset + 8);
@@ -579,11 +586,7 @@ START_TEST(hardened_functions_take_only_usual_blocks)
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		return;
 	debug.on = debug.hardened = debug.noabort = true;
-	while (size_classes.bytes[class] < 32 ||
-	       class_cache_if_made(class) != NULL)
-		class ++;
-	ck_assert_ptr_nonnull(class_cache_make(class));
-	cache = class_cache[class];
+	cache = make_class(&class);
 	size = cache->tag_offset - 3;
 	ck_assert_uint_eq(size_class_of(size), class);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -627,10 +630,7 @@ START_TEST(hardened_functions_take_only_usual_blocks)
 	ck_assert_uint_gt(nfreed, 0);
 	/* Without magazines each free polls. */
 	cache_use_magazines = false;
-	while (class_cache_if_made(++class) != NULL)
-		;
-	ck_assert_ptr_nonnull(class_cache_make(class));
-	p = debug_alloc(class_cache[class], 8, API_MALLOC);
+	p = debug_alloc(make_class(&class), 8, API_MALLOC);
 	ck_assert_ptr_nonnull(p);
 	ck_assert(!hardened_free(p, SIZE_MAX, API_MALLOC));
 }

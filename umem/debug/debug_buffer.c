@@ -251,7 +251,7 @@ debug_live_is_intact(const struct buffer *b, struct error_info *info)
 	uint16_t number;
 	size_t size;
 
-	/* Acquire; pairs with the release in debug_make_allocated(). */
+	/* Acquire; pairs with the release of an allocation. */
 	if (load_acquire(&b->bufctl->state) != BUFCTL_ALLOCATED)
 		return true;
 	/* Acquire; pairs with the release in debug_set_size(). */
@@ -262,7 +262,7 @@ debug_live_is_intact(const struct buffer *b, struct error_info *info)
 		return true;
 	/* Pairs with the release fences of a free and of a change. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	/* Acquire; pairs with the release in debug_make_allocated(). */
+	/* Acquire; pairs with the release of an allocation. */
 	if (load_acquire(&b->bufctl->state) != BUFCTL_ALLOCATED ||
 	    load_relaxed(&b->bufctl->number) != number)
 		return true;
@@ -279,7 +279,7 @@ debug_live_is_intact(const struct buffer *b, struct error_info *info)
 static bool
 buffer_is_overrun(const struct buffer *b, struct error_info *info)
 {
-	/* Acquire; pairs with the release in debug_make_allocated(). */
+	/* Acquire; pairs with the release of an allocation. */
 	unsigned state = load_acquire(&b->bufctl->state);
 	size_t size = debug_size(b);
 
@@ -330,7 +330,7 @@ debug_previous_is_intact(const struct buffer *b)
 
 	if (!buffer_before(b, &before))
 		return true;
-	/* Acquire; pairs with the release in debug_make_allocated(). */
+	/* Acquire; pairs with the release of an allocation. */
 	state = load_acquire(&before.bufctl->state);
 	tag = debug_tag(b->cache, before.p);
 	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_RETIRED ||

@@ -3,9 +3,15 @@
  *
  * debug.c checks a block step by step, for all kinds of checks.  The functions
  * here do the same for a block of a class with inner tags in one pass, without
- * calls of the layers between.  They decline what is unusual, and change
- * nothing then; debug.c takes over, and reports what is wrong.  debug.c and
- * exit_check.c say what the order of the stores is good for.
+ * calls of the layers between.  They decline an unusual block without changing
+ * it; then the caller calls debug.c, which reports the error.  exit_check.c
+ * explains the order of the stores.
+ *
+ * Between the pop and the state, and between the state and the quarantine, the
+ * chunk is in hand.  Each pop and push is one section, so a thread that is
+ * preempted or migrated between them has the chunk still, and a signal handler
+ * gets others.  A child of fork() loses a chunk that another thread has in
+ * hand, and no other.
  *
  * hardened_free() checks a block first and changes its state last, so that it
  * can decline.  Of two threads that free one block, one changes the state; the
