@@ -68,9 +68,6 @@ slabs_give(
 		misuse_slab(function, cache, bad, fault);
 }
 
-/* The most objects of a class that one flush moves: 1 KiB of the stack. */
-#define FLUSHED 128
-
 /*
  * The large classes on a CPU may cache the idle target of this part of the
  * heap.  A few blocks are enough, because one of several classes serves a
@@ -78,21 +75,19 @@ slabs_give(
  */
 #define CACHED_LARGE_PART 8
 /*
- * Flushes since the last update show that the program circulates large blocks:
- * each CPU may cache 1 MiB more for every so many, at most four times the
- * budget of its magazines.  An update releases blocks that were idle since
+ * Evictions since the last update show that the program circulates large
+ * blocks: each CPU may cache 1 MiB more for every so many, at most four times
+ * the budget of its magazines.  An update releases blocks that were idle since
  * the last one.
  */
 #define CIRCULATES        32
 
-static uint32_t nflushes; /* [a] of the large classes since the last update */
+static uint32_t nevicted; /* [a] from large classes since the last update */
 
-/* The bytes that the CPU and the depot cache of the class with this number. */
+/* The bytes that the CPU and the depot cache of this class. */
 static size_t
-class_bytes_cached(unsigned number, unsigned cpu)
+class_bytes_cached(struct umem_cache *cache, unsigned cpu)
 {
-	struct umem_cache *cache = class_cache_if_made(number);
-
 	return cache == NULL || !cache->has_magazines
 		   ? 0
 		   : magazine_rounds_estimate(&cache->mag, cpu) *
@@ -100,37 +95,53 @@ class_bytes_cached(unsigned number, unsigned cpu)
 }
 
 /*
- * Flushes the large classes when one of them is empty and together they cache
- * more than their target, so that their slabs can be split and merged for the
- * request.  This avoids new memory, which costs a page fault for each page.
- * Objects that were idle while the heap grew have been flushed before
- * (cache_reclaim_idle()): lists and tables that grow leave one object of each
- * size behind.
+ * Returns the large class of which this CPU caches the most bytes, or NULL if
+ * the large classes together cache at most this many.
  */
-static void
-flush_large_classes(void)
+static struct umem_cache *
+largest_cached(size_t most)
 {
 	unsigned lowest = size_class_of(LARGE_CLASS_MIN), cpu = cpu_now();
 	unsigned first = class_number(lowest);
 	unsigned last = first + size_classes.n - lowest;
-	size_t bytes = 0;
-	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART) +
-		      size_min(load_relaxed(&nflushes) / CIRCULATES * MIB,
-			  4 * sizes_cpu_budget());
+	struct umem_cache *largest = NULL;
+	size_t sum = 0, largest_bytes = 0;
 
-	for (unsigned c = last; c >= first && bytes <= most; c--)
-		bytes += class_bytes_cached(c, cpu);
-	if (bytes <= most)
-		return;
-	add_relaxed(&nflushes, 1);
 	for (unsigned c = first; c <= last; c++) {
 		struct umem_cache *cache = class_cache_if_made(c);
-		void *objects[FLUSHED];
+		size_t bytes = class_bytes_cached(cache, cpu);
 
-		if (class_bytes_cached(c, cpu) == 0)
-			continue;
-		unsigned n = magazine_get_bulk(&cache->mag, objects, FLUSHED);
-		slabs_give(cache, objects, n, cache_freed_by(cache));
+		sum += bytes;
+		if (bytes > largest_bytes) {
+			largest = cache;
+			largest_bytes = bytes;
+		}
+	}
+	return sum > most ? largest : NULL;
+}
+
+/*
+ * Frees objects while the large classes cache more than their target and one of
+ * them is empty, so that their slabs can be split and merged for the request.
+ * This avoids new memory, which costs a page fault for each page.  One object
+ * at a time, so that blocks of many sizes stay for the next requests.  Objects
+ * that were idle while the heap grew have been freed before
+ * (cache_reclaim_idle()): lists and tables that grow leave one object of each
+ * size behind.
+ */
+static void
+evict_large(void)
+{
+	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART) +
+		      size_min(load_relaxed(&nevicted) / CIRCULATES * MIB,
+			  4 * sizes_cpu_budget());
+	struct umem_cache *cache;
+	void *object;
+
+	while ((cache = largest_cached(most)) != NULL &&
+	       magazine_get_bulk(&cache->mag, &object, 1) != 0) {
+		add_relaxed(&nevicted, 1);
+		slabs_give(cache, &object, 1, cache_freed_by(cache));
 		slab_reap(&cache->slabs, 0);
 	}
 }
@@ -154,7 +165,7 @@ static unsigned
 slabs_take(struct umem_cache *cache, void **objects, unsigned n)
 {
 	if (is_large_class(cache))
-		flush_large_classes();
+		evict_large();
 	return slab_take(&cache->slabs, objects, n);
 }
 
@@ -183,7 +194,7 @@ slabs_update(struct umem_cache *cache)
 
 	cache->nused_at_update = nused;
 	if (is_large_class(cache))
-		store_relaxed(&nflushes, 0);
+		store_relaxed(&nevicted, 0);
 	/* Constructing the objects again may cost more than their memory. */
 	if (cache->slabs.constructs || cache->slabs.is_type_stable)
 		return slab_reap_unused(&cache->slabs);
