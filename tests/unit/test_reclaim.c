@@ -99,6 +99,33 @@ START_TEST(idle_large_classes_make_up_for_growth)
 }
 END_TEST
 
+/* What is evicted for a request is the class with the most bytes. */
+START_TEST(a_large_block_is_evicted_alone)
+{
+	static const size_t small[] = {160 * KIB, 256 * KIB};
+	void *held[3];
+	size_t total;
+
+	stay_here();
+	for (unsigned i = 0; i < 2; i++)
+		held[i] = umem_alloc(small[i], UMEM_DEFAULT);
+	held[2] = umem_alloc(1 * MIB, UMEM_DEFAULT);
+	for (unsigned i = 0; i < 2; i++)
+		umem_free(held[i], small[i]);
+	umem_free(held[2], 1 * MIB);
+	total = heap_used();
+	held[2] = umem_alloc(3 * MIB, UMEM_DEFAULT);
+	ck_assert_uint_eq(heap_used() - total, 2 * MIB);
+	total = heap_allocated_total();
+	for (unsigned i = 0; i < 2; i++)
+		held[i] = umem_alloc(small[i], UMEM_DEFAULT);
+	ck_assert_uint_eq(heap_allocated_total(), total);
+	for (unsigned i = 0; i < 2; i++)
+		umem_free(held[i], small[i]);
+	umem_free(held[2], 3 * MIB);
+}
+END_TEST
+
 static void
 replace_large(unsigned n)
 {
@@ -515,6 +542,7 @@ reclaim_suite(void)
 	tcase_add_test(tc, dirty_pages_exert_pressure);
 	tcase_add_test(tc, what_depots_keep_makes_up_for_growth);
 	tcase_add_test(tc, idle_large_classes_make_up_for_growth);
+	tcase_add_test(tc, a_large_block_is_evicted_alone);
 	tcase_add_test(tc, large_blocks_stay_cached_while_they_circulate);
 	tcase_add_loop_test(
 	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(purges));
