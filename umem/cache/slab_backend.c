@@ -81,6 +81,8 @@ slabs_give(
  * the last one.
  */
 #define CIRCULATES        32
+/* Evictions for one request, while other threads may free such objects. */
+#define EVICTED_MAX       128
 
 static uint32_t nevicted; /* [a] from large classes since the last update */
 
@@ -135,11 +137,14 @@ evict_large(void)
 	size_t most = idle_target(heap_committed() / CACHED_LARGE_PART) +
 		      size_min(load_relaxed(&nevicted) / CIRCULATES * MIB,
 			  4 * sizes_cpu_budget());
-	struct umem_cache *cache;
-	void *object;
 
-	while ((cache = largest_cached(most)) != NULL &&
-	       magazine_get_bulk(&cache->mag, &object, 1) != 0) {
+	for (unsigned i = 0; i < EVICTED_MAX; i++) {
+		struct umem_cache *cache = largest_cached(most);
+		void *object;
+
+		if (cache == NULL ||
+		    magazine_get_bulk(&cache->mag, &object, 1) == 0)
+			return;
 		add_relaxed(&nevicted, 1);
 		slabs_give(cache, &object, 1, cache_freed_by(cache));
 		slab_reap(&cache->slabs, 0);
