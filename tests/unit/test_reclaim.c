@@ -99,7 +99,7 @@ START_TEST(idle_large_classes_make_up_for_growth)
 }
 END_TEST
 
-/* What is evicted for a request is the class with the most bytes. */
+/* A request evicts one object of the class with the most bytes. */
 START_TEST(a_large_block_is_evicted_alone)
 {
 	static const size_t small[] = {160 * KIB, 256 * KIB};

@@ -86,19 +86,9 @@ slabs_give(
 
 static uint32_t nevicted; /* [a] from large classes since the last update */
 
-/* The bytes that the CPU and the depot cache of this class. */
-static size_t
-class_bytes_cached(struct umem_cache *cache, unsigned cpu)
-{
-	return cache == NULL || !cache->has_magazines
-		   ? 0
-		   : magazine_rounds_estimate(&cache->mag, cpu) *
-			 cache->bufsize;
-}
-
 /*
- * Returns the large class of which this CPU caches the most bytes, or NULL if
- * the large classes together cache at most this many.
+ * Returns the large class of which this CPU and the depot cache the most bytes,
+ * or NULL if the large classes together cache at most this many.
  */
 static struct umem_cache *
 largest_cached(size_t most)
@@ -111,8 +101,11 @@ largest_cached(size_t most)
 
 	for (unsigned c = first; c <= last; c++) {
 		struct umem_cache *cache = class_cache_if_made(c);
-		size_t bytes = class_bytes_cached(cache, cpu);
 
+		if (cache == NULL || !cache->has_magazines)
+			continue;
+		size_t bytes =
+		    magazine_rounds_estimate(&cache->mag, cpu) * cache->bufsize;
 		sum += bytes;
 		if (bytes > largest_bytes) {
 			largest = cache;
@@ -125,9 +118,9 @@ largest_cached(size_t most)
 /*
  * Frees objects while the large classes cache more than their target and one of
  * them is empty, so that their slabs can be split and merged for the request.
- * This avoids new memory, which costs a page fault for each page.  One object
- * at a time, so that blocks of many sizes stay for the next requests.  Objects
- * that were idle while the heap grew have been freed before
+ * This avoids new memory, which costs a page fault for each page.  Objects are
+ * freed one at a time, so that blocks of many sizes stay for the next requests.
+ * Objects that were idle while the heap grew have been freed before
  * (cache_reclaim_idle()): lists and tables that grow leave one object of each
  * size behind.
  */

@@ -9,7 +9,7 @@
  *
  * Between the pop and the state, and between the state and the quarantine, the
  * chunk is in hand.  Each pop and push is one section, so a thread that is
- * preempted or migrated between them has the chunk still, and a signal handler
+ * preempted or migrated between them still has the chunk, and a signal handler
  * gets others.  A child of fork() loses a chunk that another thread has in
  * hand, and no other.
  *
