@@ -114,13 +114,18 @@ void cpu_release(struct cpu_owned *owned);
 
 /*
  * Take the magazines of every CPU, as a chain, and leave the headers empty.
- * Skips headers that another thread owns and, if keep is not NULL, headers for
- * which keep() returns true.  Returns false if this process cannot stop other
- * CPUs; then nothing was taken.  unused: no thread is in a section, and none
- * will be, so that this does not matter.
+ * Skips headers that another thread owns.  Returns false if this process cannot
+ * stop other CPUs; then nothing was taken.  unused: no thread is in a section,
+ * and none will be, so that this does not matter.
+ *	If most is not NULL, this is an update: it leaves headers on which
+ * magazines were loaded or unloaded since the last update.  A CPU that did so
+ * fewer than CPU_BUSY_EXCHANGES times, or has no magazine, keeps a capacity of
+ * at most twice the rounds that it loaded.  *most becomes the largest capacity,
+ * if it was less.
  */
-bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
-    bool (*keep)(struct cpu_cold *), bool unused, struct magazine **chain);
+#define CPU_BUSY_EXCHANGES 8
+bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold, unsigned *most,
+    bool unused, struct magazine **chain);
 
 /*
  * Take the magazines of every CPU, as a chain, and leave the headers empty.

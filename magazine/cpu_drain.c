@@ -31,12 +31,36 @@ stop_sections(void)
 }
 
 /*
+ * Has the CPU exchanged magazines on this header since the last update?  If it
+ * has none, or exchanged few, its capacity becomes at most twice the rounds
+ * that it received.  If it exchanged none, it asks for few rounds at first, so
+ * that it receives what it needs.  *most becomes at least the capacity.
+ */
+static bool
+is_busy(struct cpu_cold *c, unsigned *most)
+{
+	uint32_t nmoved = c->nloads + c->nunloads - c->moved_at_update;
+	uint32_t nreceived = c->nreceived - c->received_at_update;
+
+	c->moved_at_update += nmoved;
+	c->received_at_update += nreceived;
+	if (nmoved == 0)
+		store_relaxed(&c->refill, 0);
+	/* The two are equal only if both are NULL. */
+	if ((nmoved != 0 || c->loaded == c->previous) &&
+	    nmoved < CPU_BUSY_EXCHANGES && 2 * nreceived < c->rounds)
+		c->rounds = 2 * nreceived;
+	*most = (unsigned)size_max(*most, c->rounds);
+	return nmoved != 0;
+}
+
+/*
  * Step one of a drain: own and close the headers that have magazines.  Sets
  * their bits in mine and returns their number.
  */
 static unsigned
-drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
-    bool (*keep)(struct cpu_cold *), uint64_t *mine, unsigned nused)
+drain_close(struct cpu_hot *hot, struct cpu_cold *cold, unsigned *most,
+    uint64_t *mine, unsigned nused)
 {
 	struct region *region = region_of(hot);
 	unsigned n = 0;
@@ -51,8 +75,8 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 
 		if (!load_acquire(&region->committed[cpu]) || !owned_try(c))
 			continue;
-		if ((c->loaded == NULL && c->previous == NULL) ||
-		    (keep != NULL && keep(c))) {
+		if ((most != NULL && is_busy(c, most)) ||
+		    (c->loaded == NULL && c->previous == NULL)) {
 			owned_end(c);
 			continue;
 		}
@@ -111,8 +135,8 @@ drain_end(struct cpu_hot *h, struct cpu_cold *c, bool stopped,
 }
 
 bool
-cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
-    bool (*keep)(struct cpu_cold *), bool unused, struct magazine **chain)
+cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold, unsigned *most,
+    bool unused, struct magazine **chain)
 {
 	unsigned nused = load_acquire(&cpu_layer.nused);
 	uint64_t mine[128] = {0};
@@ -120,7 +144,7 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 
 	if (nused > 64 * array_size(mine))
 		return false;
-	if (drain_close(hot, cold, keep, mine, nused) == 0)
+	if (drain_close(hot, cold, most, mine, nused) == 0)
 		return true;
 	stopped = stop_sections() || unused;
 	for (unsigned cpu = 0; cpu < nused; cpu++)

@@ -88,6 +88,7 @@ struct cpu_cold {
 	uint32_t nunloads;  /* magazines passed to the depot or slabs */
 	uint32_t nbypassed; /* [a] operations that found the header owned */
 	uint32_t moved_at_update; /* nloads + nunloads at the last update */
+	uint32_t rounds;          /* capacity on this CPU; see sizes_rounds() */
 	uint32_t owned;           /* [a] 1: a thread owns this header */
 	/* Rounds in previous at the last cpu_release(); a hint for others. */
 	uint32_t nprevious;
@@ -96,6 +97,7 @@ struct cpu_cold {
 			uint32_t refill;    /* rounds of the next refill */
 			uint32_t nrefills;  /* loaded ones from the slabs */
 			uint32_t nreceived; /* rounds loaded, modulo 2^32 */
+			uint32_t received_at_update; /* nreceived then */
 		};
 		/* In header 0, which has no magazines; see cpu_pushes.c. */
 		struct push_counter {

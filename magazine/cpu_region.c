@@ -224,6 +224,14 @@ cpu_header_free(struct cpu_hot *hot)
 	umem_assert(i < CPU_HEADERS);
 	umem_assert((region->taken[i / 64] >> (i % 64) & 1) != 0);
 	umem_assert(region->nfree < CPU_HEADERS);
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
+		struct cpu_cold *c = cold_of(header_cold(region, i), cpu);
+
+		/* A read first: a write would give memory to an unused page. */
+		if (region->committed[cpu] &&
+		    (c->refill | c->nloads | c->nunloads | c->nbypassed) != 0)
+			*c = (struct cpu_cold){0};
+	}
 	taken_set_locked(
 	    region, i, region->taken[i / 64] & ~((uint64_t)1 << (i % 64)));
 	region->nfree++;

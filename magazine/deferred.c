@@ -122,20 +122,6 @@ deferred_put(struct deferred *layer, void *object, struct magazine **spare,
 	return result;
 }
 
-/*
- * Was the magazine loaded after the last collection?  A header that exchanges
- * its magazine between any two collections is never collected; each of its
- * objects has been submitted within that time, or the next exchange does it.
- */
-static bool
-is_young(struct cpu_cold *cold)
-{
-	bool young = cold->nloads != cold->moved_at_update;
-
-	cold->moved_at_update = cold->nloads;
-	return young;
-}
-
 /* For cpu_drain_all(), which wants to know of magazines elsewhere. */
 static void
 take_none(void *arg, struct magazine **chain)
@@ -149,6 +135,7 @@ deferred_collect(struct deferred *layer, bool all, bool *complete)
 {
 	struct magazine *chain = NULL;
 	size_t bytes = 0;
+	unsigned most = 0;
 
 	/*
 	 * Most layers are empty.  A completed put left its object in a header
@@ -157,10 +144,15 @@ deferred_collect(struct deferred *layer, bool all, bool *complete)
 	*complete = true;
 	if (!cpu_is_open(layer->hot, layer->cold))
 		return 0;
+	/*
+	 * A header that exchanges its magazine between any two collections is
+	 * never collected; each of its objects has been submitted within that
+	 * time, or the next exchange does it.
+	 */
 	*complete =
 	    all ? cpu_drain_all(
 		      layer->hot, layer->cold, take_none, NULL, &chain)
-		: cpu_drain(layer->hot, layer->cold, is_young, false, &chain);
+		: cpu_drain(layer->hot, layer->cold, &most, false, &chain);
 	while (chain != NULL) {
 		struct magazine *mag = chain;
 

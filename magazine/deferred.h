@@ -49,8 +49,7 @@ enum magazine_result deferred_put(struct deferred *layer, void *object,
 static inline size_t
 deferred_bytes(const struct deferred *layer, const struct magazine *mag)
 {
-	return mag->nrounds * layer->object_bytes +
-	       magazine_bytes(mag->capacity);
+	return mag->nrounds * layer->object_bytes + magazine_bytes(mag->size);
 }
 
 /* Submits a magazine with rounds; any thread, any number at once. */

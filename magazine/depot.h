@@ -9,8 +9,10 @@
  * per-CPU header, to the depot, or to the thread that has taken it from there.
  */
 struct magazine {
-	uint32_t capacity; /* most rounds */
-	uint32_t nrounds;  /* rounds; stale while a header has it loaded */
+	uint16_t size; /* rounds that it has memory for */
+	/* What its CPU may hold at most, or the rounds it was loaded with. */
+	uint16_t capacity;
+	uint32_t nrounds; /* rounds; stale while a header has it loaded */
 	/*
 	 * Link in a list of the depot or in a chain.  In a loaded magazine, its
 	 * own address, because rseq_pop() prefetches the word below the last

@@ -32,7 +32,7 @@
 	M(DEPOT_NFULL, depot, depot, full.n)                                   \
 	M(DEPOT_NCONTENDED, depot, depot, ncontended)                          \
 	M(MAGAZINE_NEXT, magazine, magazine, next)                             \
-	M(MAGAZINE_CAPACITY, magazine, magazine, capacity)                     \
+	M(MAGAZINE_SIZE, magazine, magazine, size)                             \
 	M(MAGAZINE_NROUNDS, magazine, magazine, nrounds)                       \
 	M(MAGAZINE_ROUND, magazine, magazine, round[0])
 

@@ -137,7 +137,7 @@ magazine_alloc(unsigned capacity)
 	struct magazine *mag = meta_alloc_best_effort(magazine_bytes(capacity));
 
 	if (mag != NULL)
-		mag->capacity = capacity;
+		mag->size = mag->capacity = (uint16_t)capacity;
 	return mag;
 }
 
@@ -152,8 +152,8 @@ magazine_delete(struct magazine *mag)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): none is NULL */
 	umem_assert(mag->nrounds == 0);
-	umem_assert(mag->capacity > 0 && mag->capacity <= MAGAZINE_ROUNDS_MAX);
-	meta_free(mag, magazine_bytes(mag->capacity));
+	umem_assert(mag->size > 0 && mag->size <= MAGAZINE_ROUNDS_MAX);
+	meta_free(mag, magazine_bytes(mag->size));
 }
 
 struct magazine *
@@ -165,7 +165,8 @@ magazine_empty(struct magazine_layer *layer)
 
 	while ((mag = layer_trade(layer, shard_here(layer),
 		    /* for_full */ false, NULL, &with)) != NULL) {
-		if (mag->capacity == rounds)
+		mag->capacity = mag->size;
+		if (mag->size == rounds)
 			return mag;
 		magazine_delete(mag);
 	}
@@ -228,11 +229,23 @@ take_candidate(const struct magazine_layer *layer)
 	return cpu_take_candidate(has_marks(layer) ? layer->object_bytes : 0);
 }
 
-/* Has the magazine another capacity than new magazines? */
+/* Has the magazine another size than new magazines? */
 static bool
 is_stale(struct magazine_layer *layer, const struct magazine *mag)
 {
-	return mag->capacity != load_relaxed(&layer->rounds);
+	return mag->size != load_relaxed(&layer->rounds);
+}
+
+/*
+ * A magazine is about to be loaded: set its capacity to that of the CPU, or to
+ * the rounds that it has.
+ */
+static void
+capacity_set(const struct magazine_layer *layer, const struct cpu_cold *cold,
+    struct magazine *mag)
+{
+	mag->capacity = (uint16_t)size_max(
+	    mag->nrounds, size_min(mag->size, sizes_rounds(layer, cold)));
 }
 
 /*
@@ -254,12 +267,12 @@ stale_to_previous(struct magazine_layer *layer, struct cpu_owned *own)
 
 /* A magazine was received from, or passed to, the depot or the slabs. */
 static void
-note_moved(struct magazine_layer *layer, const struct cpu_cold *cold)
+note_moved(struct magazine_layer *layer, struct cpu_cold *cold)
 {
 	uint32_t nmoved = cold->nloads + cold->nunloads - cold->moved_at_update;
 
-	if (unlikely(nmoved % SIZES_EXCHANGES_STEP == 0))
-		sizes_exchanged(layer, nmoved);
+	if (unlikely(nmoved % SIZES_GROWTH_EXCHANGES == 0))
+		sizes_grow(layer, cold);
 }
 
 /*
@@ -296,6 +309,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	cold->nreceived += full->nrounds;
 	probe_fire(umem, depot_load, layer, own->cpu, full->nrounds);
 	note_moved(layer, cold);
+	capacity_set(layer, cold, full);
 	store_relaxed(&cold->previous, full);
 	swap_magazines(own);
 	return true;
@@ -311,22 +325,20 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 static unsigned
 refill_rounds(const struct magazine_layer *layer, uint32_t refill)
 {
-	unsigned rounds = load_relaxed(&layer->rounds);
-	unsigned want =
-	    refill != 0 ? refill : REFILL_FIRST / layer->object_bytes + 1;
-
-	return want < rounds ? want : rounds;
+	if (refill == 0)
+		refill = (uint32_t)size_min(
+		    REFILL_FIRST / layer->object_bytes + 1, layer->rounds_base);
+	return (unsigned)size_min(refill, load_relaxed(&layer->rounds));
 }
 
 /* Count a refill of the owned header: the next one is twice as large. */
 static void
 note_refill(const struct magazine_layer *layer, struct cpu_cold *cold)
 {
-	unsigned rounds = load_relaxed(&layer->rounds);
-	uint32_t want = refill_rounds(layer, cold->refill);
-
 	/* Atomic: cpu_seems_empty() reads it without ownership. */
-	store_relaxed(&cold->refill, want < rounds ? 2 * want : want);
+	store_relaxed(&cold->refill,
+	    (uint32_t)size_min((size_t)2 * refill_rounds(layer, cold->refill),
+		sizes_rounds(layer, cold)));
 }
 
 enum magazine_result
@@ -361,7 +373,7 @@ magazine_get(struct magazine_layer *layer, void **object, unsigned *want)
 
 /* Count a full magazine that was passed to the depot. */
 static void
-note_unload(struct magazine_layer *layer, const struct cpu_owned *own)
+note_unload(struct magazine_layer *layer, struct cpu_owned *own)
 {
 	struct cpu_cold *cold = own->cold;
 
@@ -449,6 +461,9 @@ have_space(struct magazine_layer *layer, struct cpu_owned *own,
 		empty = add_magazine(layer, own, spare, work);
 	if (empty == NULL)
 		return false;
+	/* Its capacity tells a spare with rounds whether they are enough. */
+	if (empty->nrounds == 0)
+		capacity_set(layer, cold, empty);
 	umem_assert(empty->nrounds < empty->capacity);
 	store_relaxed(&cold->previous, empty);
 	swap_magazines(own);
@@ -487,7 +502,7 @@ put_round(struct cpu_owned *own, void *object, bool first)
 {
 	struct magazine *mag = own->cold->loaded;
 
-	if (first && own->nrounds == mag->capacity - 1) {
+	if (first && own->nrounds + 1 == mag->capacity) {
 		mag->round[own->nrounds] = mag->round[0];
 		mag->round[0] = object;
 	} else {
@@ -552,24 +567,21 @@ have_rounds_for(
 }
 
 /*
- * Delete the magazines of an owned header that are empty and smaller than new
- * magazines.  Bulk requests that fit into two magazines never trade them with
+ * Delete a magazine of an owned header that is empty and smaller than the CPU's
+ * capacity.  Bulk requests that fit into two magazines never trade them with
  * the depot, on which occasion have_rounds() would delete them.
  */
 static void
 delete_small(struct magazine_layer *layer, struct cpu_owned *own)
 {
 	struct cpu_cold *cold = own->cold;
-	unsigned rounds = load_relaxed(&layer->rounds);
+	unsigned rounds = sizes_rounds(layer, cold);
 
+	if (cold->loaded != NULL && own->nrounds == 0 &&
+	    cold->loaded->capacity < rounds)
+		swap_magazines(own);
 	if (cold->previous != NULL && cold->previous->nrounds == 0 &&
 	    cold->previous->capacity < rounds) {
-		magazine_delete(cold->previous);
-		store_relaxed(&cold->previous, NULL);
-	}
-	if (cold->loaded != NULL && own->nrounds == 0 &&
-	    cold->loaded->capacity < rounds) {
-		swap_magazines(own);
 		magazine_delete(cold->previous);
 		store_relaxed(&cold->previous, NULL);
 	}
@@ -581,11 +593,11 @@ magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
 	struct cpu_owned own;
 	unsigned got = 0;
 
-	/* With a larger magazine, a section would have served the request. */
-	if (n > load_relaxed(&layer->rounds))
-		magazine_grow(layer);
 	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return 0;
+	/* With a larger magazine, a section would have served the request. */
+	if (n > sizes_rounds(layer, own.cold))
+		sizes_grow(layer, own.cold);
 	while (got < n && have_rounds_for(layer, &own, n - got)) {
 		unsigned nmore = own.nrounds < n - got ? own.nrounds : n - got;
 
@@ -693,7 +705,7 @@ load_filled(
 	struct magazine *old = cold->loaded;
 
 	umem_assert(own->nrounds == 0 && mag != old && mag != cold->previous);
-	umem_assert(mag->nrounds <= mag->capacity);
+	capacity_set(layer, cold, mag);
 	store_relaxed(&cold->loaded, mag);
 	own->nrounds = mag->nrounds;
 	cold->nloads++;
@@ -712,8 +724,12 @@ load_filled(
 void
 magazine_refilled(struct magazine_layer *layer)
 {
-	if (unlikely(load_relaxed(&layer->overflowed) != 0))
-		sizes_refilled(layer);
+	/* The depot flushed a magazine to the slabs not long ago: it grows. */
+	if (unlikely(load_relaxed(&layer->overflowed) != 0)) {
+		store_relaxed(&layer->overflowed, 0);
+		sizes_set_depot(
+		    layer, 2 * (size_t)load_relaxed(&layer->depot_bytes));
+	}
 }
 
 /*

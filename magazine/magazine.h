@@ -14,15 +14,14 @@ struct magazine_layer {
 	struct cpu_hot *hot;   /* [I] hot part of CPU 0's header */
 	struct cpu_cold *cold; /* [I] cold part of CPU 0's header */
 	struct depot *more;    /* [I] all shards but the first */
-	uint32_t rounds;       /* [a] capacity of new magazines */
+	uint32_t rounds; /* [a] rounds for which new magazines have memory */
 	uint32_t depot_bytes;  /* [a] limit of the depot, in bytes of objects */
 	uint32_t object_bytes; /* [I] */
 	uint16_t rounds_base;  /* [I] capacity that takes no budget */
 	uint16_t rounds_most;  /* [I] largest capacity */
-	uint8_t is_busy;    /* [a] 1: sustained traffic since the last update */
-	uint8_t overflowed; /* [a] 1: a surplus was flushed since a refill */
-	uint16_t nshards;   /* [I] shards of the depot; 0: no layer */
-	uint16_t shard_cpus; /* [I] CPUs that share a shard */
+	uint8_t overflowed;    /* [a] 1: a surplus was flushed since a refill */
+	uint16_t nshards;      /* [I] shards of the depot; 0: no layer */
+	uint16_t shard_cpus;   /* [I] CPUs that share a shard */
 	/* [I] The depot keeps no full magazine; set before the others. */
 	bool keeps_none;
 	bool is_marked;     /* [I] rounds may be marked (cpu_marks.h) */

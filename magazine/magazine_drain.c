@@ -83,17 +83,6 @@ magazine_take_own_idle(
 	layer_release(layer, &own, /* mark_newest */ false);
 }
 
-/* Have magazines been exchanged on this header since the last update? */
-static bool
-is_busy(struct cpu_cold *cold)
-{
-	uint32_t moved = cold->nloads + cold->nunloads;
-	bool busy = moved != cold->moved_at_update;
-
-	cold->moved_at_update = moved;
-	return busy;
-}
-
 void
 magazine_idle(struct magazine_layer *layer, struct magazine **chain)
 {
@@ -120,14 +109,14 @@ magazine_empty_depot(struct magazine_layer *layer, struct magazine **chain)
 void
 magazine_update(struct magazine_layer *layer, struct magazine **chain)
 {
-	bool surplus;
+	unsigned most = layer->rounds_base;
 
 	*chain = NULL;
-	cpu_drain(layer->hot, layer->cold, is_busy, false, chain);
-	surplus = shards_take(layer, depot_take_surplus, chain);
-	if (*chain != NULL && shards_nfull(layer) == 0)
+	cpu_drain(layer->hot, layer->cold, &most, false, chain);
+	if (shards_take(layer, depot_take_surplus, chain))
+		sizes_set_depot(layer, load_relaxed(&layer->depot_bytes) / 2);
+	if (*chain != NULL && shards_nfull(layer) == 0 &&
+	    !magazine_has_budget(layer))
 		magazine_shrink(layer);
-	sizes_return_budget(layer);
-	if (surplus)
-		sizes_shrink_depot(layer);
+	sizes_return_budget(layer, most);
 }

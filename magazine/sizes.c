@@ -2,38 +2,47 @@
  * sizes.c - capacities of a cache's magazines and of its depot
  *
  * Size of magazines
- *	Capacities are chosen so that the size of a magazine is a power of two
- *	bytes.  A magazine of the base capacity (rounds_base) holds few objects,
- *	so that a cache that is seldom used keeps little memory: at most
- *	BASE_ROUNDS, and BASE_BYTES bytes of them, but two rounds in any case.
+ *	A magazine takes a power of two bytes, by which tools know it.  One of
+ *	the base capacity (rounds_base) holds few objects, so that a cache that
+ *	is seldom used keeps little memory: at most BASE_ROUNDS, and BASE_BYTES
+ *	bytes of them, but two rounds in any case.
  *
  *	Beyond the base, magazines take bytes from the budget of a CPU, which
- *	all caches share: CPU_BUDGET_BYTES.  The magazines of a cache grow one
- *	step if a CPU has exchanged GROWTH_EXCHANGES magazines of it since the
- *	last growth, or since the last update: sustained traffic, for which
- *	larger magazines avoid exchanges, with the depot or with the slabs.
- *	CPUs that wait for the locks of these exchange magazines, too.  A bulk
- *	request that is larger than a magazine makes them grow one step at once.
+ *	all caches share: CPU_BUDGET_BYTES.  Each CPU has a capacity of its own
+ *	for the magazines of a cache, because a CPU that is slow, or seldom uses
+ *	the cache, saves little by large ones.  The capacity grows one step if
+ *	the CPU has exchanged SIZES_GROWTH_EXCHANGES magazines of the cache
+ *	since the last growth, or since the last update: sustained traffic, for
+ *	which larger magazines avoid exchanges, with the depot or with the
+ *	slabs.  CPUs that wait for the locks of these exchange magazines, too.
+ *	A bulk request that is larger than a magazine makes it grow one step at
+ *	once.
  *
- *	One cache takes no more than a quarter of the budget.  A cache returns
- *	its bytes at an update if no CPU has exchanged GROWTH_EXCHANGES/4
- *	magazines of it since the last update, so budget moves from idle caches
- *	to busy ones within an interval.  Magazines shrink below the base one
- *	step at an update if they were idle.  Growth needs no clock.  A new
- *	capacity does not stop any thread: each magazine stores its own
- *	capacity, and a magazine of an old capacity is deleted when a thread
- *	finds it empty.
+ *	One cache takes no more than a quarter of the budget.  A CPU that
+ *	exchanges no magazine either has large enough ones or does not use the
+ *	cache.  An update takes its magazines.  If it needs them, it loads the
+ *	rounds again, and keeps its capacity; if it loads few, twice as many
+ *	become its capacity, and if none, the base.  The cache returns the bytes
+ *	that no CPU's capacity needs, so budget moves from idle caches to busy
+ *	ones within two intervals.  Magazines shrink below the base one step at
+ *	an update if they were idle.  Growth needs no clock.
+ *
+ *	A new magazine has memory for the largest capacity of the CPUs
+ *	(layer->rounds), because the depot passes it from CPU to CPU.  Each CPU
+ *	that loads a magazine sets the capacity to its own, so no thread is
+ *	stopped.  A magazine with other memory is deleted when a thread finds it
+ *	empty.
  *
  *	Because the rate of exchanges decides, a program with a short burst of
- *	calls keeps small magazines.  GROWTH_EXCHANGES take about 3 us, of an
- *	interval of 250 ms.
+ *	calls keeps small magazines.  SIZES_GROWTH_EXCHANGES take about 3 us, of
+ *	an interval of 250 ms.
  *
  * Quota
- *	Each CPU has magazines of the same capacities, so the budget bounds the
- *	bytes on each CPU, and all CPUs together can hold as many budgets as
- *	there are CPUs.  A cgroup can have a quota of processor time: with that
- *	of one CPU, and threads on 64 CPUs, each CPU works for the process only
- *	1/64 of the time.  Then the CPUs together get the budgets of one CPU.
+ *	The budget bounds the bytes on each CPU, and all CPUs together can hold
+ *	as many budgets as there are CPUs.  A cgroup can have a quota of
+ *	processor time: with that of one CPU, and threads on 64 CPUs, each CPU
+ *	works for the process only 1/64 of the time.  Then the CPUs together get
+ *	the budgets of one CPU.
  *
  * Size of the depot
  *	Magazines beyond the limit of the depot are flushed to the slabs.  If
@@ -76,8 +85,6 @@ size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {
     2, 6, 14, 30, 62, 126, 254, 510, 1022, 2046, MAGAZINE_ROUNDS_MAX};
-/* Sustained traffic: exchanges of magazines by one CPU between two updates. */
-#define GROWTH_EXCHANGES (4 * SIZES_EXCHANGES_STEP)
 
 size_t sizes_budget_used;
 
@@ -122,19 +129,15 @@ sizes_init(
 	size_t base = size_min(BASE_BYTES / object_bytes, BASE_ROUNDS);
 	size_t most = sizes_cpu_budget() / 8 / object_bytes;
 
-	base = size_min(base, most);
-	if (rounds_max != 0) {
-		base = size_min(base, rounds_max);
+	if (rounds_max != 0)
 		most = size_min(most, rounds_max);
-	}
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
 	layer->depot_bytes = DEPOT_LEAST;
 	layer->rounds_most = (uint16_t)capacity_at_most(most);
-	layer->rounds_base = (uint16_t)capacity_at_most(base);
+	layer->rounds_base = (uint16_t)capacity_at_most(size_min(base, most));
 	layer->rounds = layer->rounds_base;
 	umem_assert(layer->rounds_base <= layer->rounds_most);
-	umem_assert(layer->rounds_most <= MAGAZINE_ROUNDS_MAX);
 	depot_resize(layer);
 }
 
@@ -163,8 +166,7 @@ budget_take(size_t bytes)
 static void
 budget_return(size_t bytes)
 {
-	if (bytes != 0)
-		sub_relaxed(&sizes_budget_used, bytes);
+	sub_relaxed(&sizes_budget_used, bytes);
 }
 
 /*
@@ -215,43 +217,39 @@ magazine_shrink(struct magazine_layer *layer)
 		resize(layer, now, capacity_at_most(now - 1));
 }
 
-void
-sizes_exchanged(struct magazine_layer *layer, uint32_t nmoved)
+unsigned
+sizes_rounds(const struct magazine_layer *layer, const struct cpu_cold *cold)
 {
-	store_relaxed(&layer->is_busy, 1);
-	if (nmoved % GROWTH_EXCHANGES == 0)
-		magazine_grow(layer);
+	return (unsigned)size_min(load_relaxed(&layer->rounds),
+	    size_max(cold->rounds, layer->rounds_base));
 }
 
 void
-sizes_return_budget(struct magazine_layer *layer)
+sizes_grow(struct magazine_layer *layer, struct cpu_cold *cold)
+{
+	unsigned now = sizes_rounds(layer, cold);
+
+	if (now == load_relaxed(&layer->rounds))
+		magazine_grow(layer);
+	cold->rounds = capacity_at_most(2 * now + 2);
+}
+
+void
+sizes_return_budget(struct magazine_layer *layer, unsigned most)
 {
 	unsigned now = load_relaxed(&layer->rounds);
 
-	if (__atomic_exchange_n(&layer->is_busy, 0, __ATOMIC_RELAXED) == 0 &&
-	    now > layer->rounds_base)
-		resize(layer, now, layer->rounds_base);
+	/* The smallest capacity that is not less. */
+	most = capacity_at_most(2 * (size_t)most);
+	if (now > most)
+		resize(layer, now, most);
 }
 
-/* Set the limit of the depot unless it is out of range. */
-static void
-depot_set_room(struct magazine_layer *layer, size_t bytes)
+void
+sizes_set_depot(struct magazine_layer *layer, size_t bytes)
 {
 	if (bytes < DEPOT_LEAST || bytes > size_min(DEPOT_MOST, UINT32_MAX))
 		return;
 	store_relaxed(&layer->depot_bytes, (uint32_t)bytes);
 	depot_resize(layer);
-}
-
-void
-sizes_refilled(struct magazine_layer *layer)
-{
-	store_relaxed(&layer->overflowed, 0);
-	depot_set_room(layer, 2 * (size_t)load_relaxed(&layer->depot_bytes));
-}
-
-void
-sizes_shrink_depot(struct magazine_layer *layer)
-{
-	depot_set_room(layer, load_relaxed(&layer->depot_bytes) / 2);
 }

@@ -21,26 +21,27 @@ void sizes_init(
 void sizes_end(struct magazine_layer *layer);
 
 /*
- * Called after every SIZES_EXCHANGES_STEP magazines that a CPU has exchanged
- * with the depot or the slabs.  nmoved counts them since the last update.
- * Detects sustained traffic, for which magazines grow.
+ * The capacity of the magazines that this CPU loads.  The caller owns the
+ * header.
  */
-#define SIZES_EXCHANGES_STEP 8
-void sizes_exchanged(struct magazine_layer *layer, uint32_t nmoved);
+unsigned sizes_rounds(
+    const struct magazine_layer *layer, const struct cpu_cold *cold);
 
 /*
- * Called when rounds are taken from the slabs and layer->overflowed is set: the
- * depot flushed a magazine to the slabs not long ago.  The depot grows.
+ * The magazines of a CPU grow after every so many exchanges with the depot or
+ * the slabs since the last update.
  */
-void sizes_refilled(struct magazine_layer *layer);
+#define SIZES_GROWTH_EXCHANGES 32
 
 /*
- * At an update: return the budget if there was no sustained traffic since the
- * last update.
+ * Increase the capacity on this CPU by one step.  The caller owns the header.
  */
-void sizes_return_budget(struct magazine_layer *layer);
+void sizes_grow(struct magazine_layer *layer, struct cpu_cold *cold);
 
-/* At an update that found a surplus in the depot: shrink the depot. */
-void sizes_shrink_depot(struct magazine_layer *layer);
+/* At an update: return the budget of capacities beyond most, or the base. */
+void sizes_return_budget(struct magazine_layer *layer, unsigned most);
+
+/* Set the limit of the depot, in bytes, unless that is out of range. */
+void sizes_set_depot(struct magazine_layer *layer, size_t bytes);
 
 #endif

@@ -21,7 +21,7 @@
  * models: magazine/cpu.c cpu_acquire cpu_release
  * models: magazine/cpu_drain.c drain_close drain_take drain_end cpu_drain
  * models: magazine/cpu_inner.h open_header close_header owned_try owned_end
- * sum: e40910a87ccc9eb5
+ * sum: d2af632748fc0854
  */
 #define NCPU      2
 #define NTHREAD   3 /* two workers and the drainer */

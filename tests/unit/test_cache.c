@@ -15,6 +15,7 @@
 #include "tests/unit/live.h"
 #include "tests/unit/child.h"
 #include "tests/unit/hooks.h"
+#include "tests/unit/rounds.h"
 #include "tests/unit/stay.h"
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
@@ -877,7 +878,7 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 	no_update_and_one_cpu();
 	/* Otherwise the depot would be full of small magazines. */
 	while (cache->mag.rounds < MOST / 16)
-		magazine_grow(&cache->mag);
+		grow_here(&cache->mag);
 	for (unsigned i = 0; i < MOST; i++)
 		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	free_many(cache, MOST);

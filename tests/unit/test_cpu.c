@@ -439,13 +439,6 @@ START_TEST(a_forked_child_finds_every_header_free)
 }
 END_TEST
 
-static bool
-keep_all(struct cpu_cold *c)
-{
-	(void)c;
-	return true;
-}
-
 START_TEST(a_header_that_is_owned_is_gone_past)
 {
 	struct magazine *chain = NULL;
@@ -589,6 +582,11 @@ START_TEST(below_the_last_round_of_a_loaded_magazine_is_its_own_address)
 }
 END_TEST
 
+/* Exchanges and rounds of a CPU with a capacity of 30, and what it is then. */
+static const struct {
+	unsigned nmoved, nreceived, capacity;
+} updates[] = {{1, 0, 0}, {1, 10, 20}, {7, 14, 28}, {1, 15, 30}, {8, 0, 30}};
+
 START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 {
 	struct magazine *chain = NULL;
@@ -602,8 +600,20 @@ START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 	for (unsigned i = 0; i < CAPACITY + 3; i++)
 		ck_assert(slow_put(&stamp[i]));
 	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
-	ck_assert(cpu_drain(hot, cold, keep_all, false, &chain));
-	ck_assert_ptr_null(chain);
+	/* An update leaves what was exchanged, and capacities that are used. */
+	for (unsigned i = 0; i < array_size(updates); i++) {
+		unsigned most = 0;
+
+		ck_assert(cpu_acquire(hot, cold, &own));
+		own.cold->rounds = 30;
+		own.cold->nunloads += updates[i].nmoved;
+		own.cold->nreceived += updates[i].nreceived;
+		cpu_release(&own);
+		ck_assert(cpu_drain(hot, cold, &most, false, &chain));
+		ck_assert_ptr_null(chain);
+		ck_assert_uint_eq(most, updates[i].capacity);
+		ck_assert_uint_eq(own.cold->rounds, updates[i].capacity);
+	}
 	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
 	ck_assert(cpu_drain(hot, cold, NULL, false, &chain));
 	for (struct magazine *m = chain; m != NULL; m = m->next, n++)

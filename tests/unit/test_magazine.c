@@ -93,10 +93,15 @@ START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
 	unsigned pending = 0, n, want;
 	void *object;
 
-	if (!start(_i, 16, 0))
+	if (!start(_i % 3, 16, 0))
 		return;
 	spare = magazine_new(&layer);
 	n = spare->capacity - 1;
+	/* Capacities may change meanwhile. */
+	if (_i / 3 == 1)
+		magazine_shrink(&layer);
+	if (_i / 3 == 2)
+		grow_here(&layer);
 	for (unsigned i = 0; i < n; i++)
 		spare->round[i] = stamp + i;
 	spare->nrounds = n;
@@ -421,7 +426,8 @@ look(unsigned *loaded, unsigned *previous)
 	ck_assert(cpu_acquire(layer.hot, layer.cold, &own));
 	mag = own.cold->loaded;
 	*loaded = own.nrounds;
-	*previous = own.cold->previous->nrounds;
+	*previous =
+	    own.cold->previous == NULL ? 0 : own.cold->previous->nrounds;
 	cpu_release(&own);
 	return mag;
 }
@@ -585,6 +591,31 @@ START_TEST(a_refill_asks_for_twice_as_many_each_time)
 }
 END_TEST
 
+START_TEST(a_new_layer_knows_nothing_of_the_one_before)
+{
+	unsigned first;
+
+	if (!start(_i, 64, 0))
+		return;
+	first = miss();
+	for (int i = 0; i < 12; i++)
+		magazine_install(&layer, NULL);
+	grow_here(&layer);
+	ck_assert_uint_gt(miss(), first);
+	magazine_layer_end(&layer);
+	memset(&layer, 0, sizeof(layer));
+	ck_assert(magazine_layer_init(&layer, 64, 0, CPU_GUARD_NONE));
+	ck_assert_uint_eq(miss(), first);
+	/* The capacity of another CPU grows. */
+	magazine_grow(&layer);
+	ck_assert_uint_eq(miss(), first);
+	for (int i = 0; i < 12; i++) {
+		magazine_install(&layer, NULL);
+		ck_assert_uint_le(miss(), layer.rounds_base);
+	}
+}
+END_TEST
+
 /* A fork that has begun lets no thread own a header. */
 START_TEST(a_miss_on_an_empty_header_owns_nothing)
 {
@@ -677,7 +708,10 @@ START_TEST(empty_magazines_of_an_old_size_end)
 	used = meta_used();
 	old = magazine_new(&layer);
 	depot_put(&layer.depot, old);
+	/* Some CPU had it, which holds less. */
+	old->capacity = 2;
 	ck_assert_ptr_eq(magazine_empty(&layer), old);
+	ck_assert_uint_eq(old->capacity, layer.rounds);
 	depot_put(&layer.depot, old);
 	magazine_grow(&layer);
 	mag = magazine_empty(&layer);
@@ -718,7 +752,7 @@ static void
 grow_fully(void)
 {
 	for (int i = 0; i < 20; i++)
-		magazine_grow(&layer);
+		grow_here(&layer);
 }
 
 START_TEST(the_estimate_counts_every_round_of_a_large_magazine)
@@ -781,13 +815,146 @@ START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 	magazine_update(&layer, &chain);
 	flush(chain);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
-	magazine_update(&layer, &chain);
-	flush(chain);
+	/* The first update takes the magazines, the second returns budget. */
+	for (int i = 0; i < 2; i++) {
+		magazine_update(&layer, &chain);
+		flush(chain);
+	}
 	ck_assert_uint_le(layer.rounds, layer.rounds_base);
 	ck_assert_uint_eq(sizes_budget_used, 0);
 	ck_assert_uint_eq(nwrong, 0);
 	take_back_all();
 	ck_assert_uint_eq(nslab, NOBJECTS);
+}
+END_TEST
+
+START_TEST(a_cpu_that_needs_little_returns_its_capacity)
+{
+	struct magazine *chain;
+
+	if (!start(_i, 64, 0))
+		return;
+	fill_slab(NOBJECTS);
+	flow(100, 2000);
+	ck_assert_uint_gt(layer.rounds, 4u * layer.rounds_base);
+	for (int i = 0; i < 6; i++) {
+		magazine_update(&layer, &chain);
+		flush(chain);
+		put(get());
+	}
+	/* The first refill has 33 rounds, and it has twice as many. */
+	ck_assert_uint_le(layer.rounds, 2u * layer.rounds_base + 2);
+	/* What the CPU needs after an update, it keeps. */
+	flow(100, 2000);
+	for (int i = 0; i < 6; i++) {
+		magazine_update(&layer, &chain);
+		flush(chain);
+		flow(1, 2000);
+	}
+	ck_assert_uint_ge(layer.rounds, 1022);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+/* A thread on a CPU of its own, of which it keeps the speed. */
+struct pace {
+	unsigned batch; /* objects that it takes and frees in a turn */
+	size_t nheld;   /* rounds of its CPU, the sum of all turns */
+	pthread_barrier_t *turns; /* of both threads */
+	cpu_set_t cpu;
+};
+
+static void *
+keep_pace(void *arg)
+{
+	struct pace *pace = arg;
+	void *held[1000];
+	unsigned loaded, previous;
+
+	ck_assert_uint_le(pace->batch, array_size(held));
+	ck_assert_int_eq(
+	    sched_setaffinity(0, sizeof(pace->cpu), &pace->cpu), 0);
+	for (int i = 0; i < 1000; i++) {
+		pthread_barrier_wait(pace->turns);
+		for (unsigned j = 0; j < pace->batch; j++)
+			ck_assert_ptr_nonnull(held[j] = get());
+		for (unsigned j = 0; j < pace->batch; j++)
+			put(held[j]);
+		look(&loaded, &previous);
+		pace->nheld += loaded + previous;
+	}
+	return NULL;
+}
+
+/*
+ * Sets the sets of two CPUs, one each.  Returns false if this machine has only
+ * one CPU.
+ */
+static bool
+two_cpus(cpu_set_t *first, cpu_set_t *second)
+{
+	cpu_set_t all;
+	int cpu = 0;
+
+	everywhere();
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(first);
+	CPU_ZERO(second);
+	CPU_SET(cpu, first);
+	while (++cpu < CPU_SETSIZE)
+		if (CPU_ISSET(cpu, &all)) {
+			CPU_SET(cpu, second);
+			return true;
+		}
+	return false;
+}
+
+/*
+ * One of two CPUs has a quarter of the speed of the other.  Their objects are
+ * freed as often, but the slow one has a quarter as many of them.
+ */
+START_TEST(a_slow_cpu_holds_less_than_a_fast_one)
+{
+	pthread_barrier_t turns;
+	struct pace pace[2] = {
+	    {.batch = 1000, .turns = &turns}, {.batch = 250, .turns = &turns}};
+	pthread_t thread[2];
+
+	if (!start(_i, 64, 0) || !two_cpus(&pace[0].cpu, &pace[1].cpu))
+		return;
+	fill_slab(NOBJECTS);
+	pthread_barrier_init(&turns, NULL, 2);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, keep_pace, &pace[i]);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_le(pace[1].nheld, pace[0].nheld / 2);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+/*
+ * Traffic on one CPU does not enlarge the magazines of another one.  In locked
+ * mode a thread takes its traffic with it to another CPU.
+ */
+START_TEST(a_cpu_without_traffic_keeps_small_magazines)
+{
+	cpu_set_t first, second;
+
+	if (!start(RSEQ_NONE, 64, 0) || !two_cpus(&first, &second))
+		return;
+	fill_slab(NOBJECTS);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(first), &first), 0);
+	flow(100, 2000);
+	ck_assert_uint_gt(layer.rounds, 6u * layer.rounds_base);
+	take_back_all();
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(second), &second), 0);
+	flow(1, 3u * layer.rounds_base);
+	ck_assert_uint_gt(layer.depot.full.n, 0);
+	ck_assert_uint_eq(layer.depot.full.head->nrounds, layer.rounds_base);
+	ck_assert_uint_eq(nwrong, 0);
 }
 END_TEST
 
@@ -1073,6 +1240,7 @@ START_TEST(no_round_and_no_magazine_is_lost_while_all_changes)
 	if (!start(_i % 3, 64, 0))
 		return;
 	restart(1 + (unsigned)_i / 3, 1);
+	layer.rounds_most = 510;
 	everywhere();
 	used = meta_used();
 	fill_slab(NOBJECTS);
@@ -1149,7 +1317,7 @@ magazine_suite(void)
 	    tcase, at_steady_load_a_cpu_rarely_visits_the_depot, 0, 3);
 	tcase_add_loop_test(tcase, a_layer_without_magazines_says_so, 0, 3);
 	tcase_add_loop_test(
-	    tcase, a_first_free_goes_below_the_rounds_that_came_with_it, 0, 3);
+	    tcase, a_first_free_goes_below_the_rounds_that_came_with_it, 0, 9);
 	tcase_add_loop_test(
 	    tcase, a_first_free_with_few_rounds_is_the_newest, 0, 3);
 	tcase_add_test(tcase, a_marked_round_is_told_of_when_it_is_allocated);
@@ -1165,6 +1333,12 @@ magazine_suite(void)
 	tcase_add_loop_test(tcase, an_exchange_is_not_followed_by_one, 0, 6);
 	tcase_add_loop_test(
 	    tcase, what_has_room_does_not_go_to_the_depot, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_new_layer_knows_nothing_of_the_one_before, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_cpu_that_needs_little_returns_its_capacity, 0, 3);
+	tcase_add_loop_test(tcase, a_slow_cpu_holds_less_than_a_fast_one, 0, 3);
+	tcase_add_test(tcase, a_cpu_without_traffic_keeps_small_magazines);
 	tcase_add_loop_test(tcase, traffic_makes_larger_magazines, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_refill_asks_for_twice_as_many_each_time, 0, 6);

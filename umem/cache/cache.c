@@ -265,9 +265,10 @@ magazine_for_cold_cpu(struct umem_cache *cache)
 	    likely(!cpu_seems_closed(cache->mag.hot)))
 		return NULL;
 	mag = magazine_new(&cache->mag);
-	if (mag != NULL)
-		mag->nrounds =
-		    slab_take(&cache->slabs, mag->round, mag->capacity - 1);
+	if (mag == NULL)
+		return NULL;
+	mag->capacity = (uint16_t)size_min(mag->size, cache->mag.rounds_base);
+	mag->nrounds = slab_take(&cache->slabs, mag->round, mag->capacity - 1u);
 	return mag;
 }
 

@@ -26,7 +26,7 @@ model_is_magazine(
 
 	if (mag == NULL || at % 16 != 0)
 		return false;
-	n = model_get(model, mag, L_MAGAZINE_CAPACITY);
+	n = model_get(model, mag, L_MAGAZINE_SIZE);
 	*next = model_get(model, mag, L_MAGAZINE_NEXT);
 	*capacity = (unsigned)n;
 	/* With its rounds, a magazine has a power of two of bytes. */

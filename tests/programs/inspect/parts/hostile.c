@@ -120,7 +120,7 @@ overlap_magazines(size_t bytes)
 	for (size_t i = 0; i < last; i += 32) {
 		set(at + i, "magazine.next",
 		    i + 32 < last ? (uintptr_t)at + i + 32 : 0);
-		set(at + i, "magazine.capacity", capacity);
+		set(at + i, "magazine.size", capacity);
 		set(at + i, "magazine.nrounds", capacity);
 	}
 	add_range("&pools", at, bytes);
