@@ -118,10 +118,10 @@ void cpu_release(struct cpu_owned *owned);
  * stop other CPUs; then nothing was taken.  unused: no thread is in a section,
  * and none will be, so that this does not matter.
  *	If most is not NULL, this is an update: it leaves headers on which
- * magazines were loaded or unloaded since the last update.  A CPU that did so
- * fewer than CPU_BUSY_EXCHANGES times, or has no magazine, keeps a capacity of
- * at most twice the rounds that it loaded.  *most becomes the largest capacity,
- * if it was less.
+ * magazines were loaded or unloaded since the last update.  A CPU that did so,
+ * but fewer than CPU_BUSY_EXCHANGES times, or that has no magazine, keeps a
+ * capacity of at most twice the rounds that it loaded.  *most becomes the
+ * largest capacity, if it was less.
  */
 #define CPU_BUSY_EXCHANGES 8
 bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold, unsigned *most,

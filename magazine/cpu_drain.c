@@ -32,9 +32,10 @@ stop_sections(void)
 
 /*
  * Has the CPU exchanged magazines on this header since the last update?  If it
- * has none, or exchanged few, its capacity becomes at most twice the rounds
- * that it received.  If it exchanged none, it asks for few rounds at first, so
- * that it receives what it needs.  *most becomes at least the capacity.
+ * exchanged a few, or has none, its capacity becomes at most twice the rounds
+ * that it received.  If it exchanged none, its next refill is small again, so
+ * that it receives only the rounds that it needs.  *most becomes at least the
+ * capacity.
  */
 static bool
 is_busy(struct cpu_cold *c, unsigned *most)

@@ -10,7 +10,7 @@
  */
 struct magazine {
 	uint16_t size; /* rounds that it has memory for */
-	/* What its CPU may hold at most, or the rounds it was loaded with. */
+	/* Most rounds on its CPU, or those with which it was loaded. */
 	uint16_t capacity;
 	uint32_t nrounds; /* rounds; stale while a header has it loaded */
 	/*

@@ -582,7 +582,7 @@ START_TEST(below_the_last_round_of_a_loaded_magazine_is_its_own_address)
 }
 END_TEST
 
-/* Exchanges and rounds of a CPU with a capacity of 30, and what it is then. */
+/* Exchanges and rounds of a CPU, and its capacity then, which was 30. */
 static const struct {
 	unsigned nmoved, nreceived, capacity;
 } updates[] = {{1, 0, 0}, {1, 10, 20}, {7, 14, 28}, {1, 15, 30}, {8, 0, 30}};
@@ -600,7 +600,7 @@ START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 	for (unsigned i = 0; i < CAPACITY + 3; i++)
 		ck_assert(slow_put(&stamp[i]));
 	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
-	/* An update leaves what was exchanged, and capacities that are used. */
+	/* An update leaves headers with exchanges, and capacities in use. */
 	for (unsigned i = 0; i < array_size(updates); i++) {
 		unsigned most = 0;
 

@@ -844,7 +844,7 @@ START_TEST(a_cpu_that_needs_little_returns_its_capacity)
 	}
 	/* The first refill has 33 rounds, and it has twice as many. */
 	ck_assert_uint_le(layer.rounds, 2u * layer.rounds_base + 2);
-	/* What the CPU needs after an update, it keeps. */
+	/* The CPU keeps a capacity that it needs after each update. */
 	flow(100, 2000);
 	for (int i = 0; i < 6; i++) {
 		magazine_update(&layer, &chain);
@@ -887,8 +887,8 @@ keep_pace(void *arg)
 }
 
 /*
- * Sets the sets of two CPUs, one each.  Returns false if this machine has only
- * one CPU.
+ * Stores two CPUs, each in a set of its own.  Returns false if this machine has
+ * only one CPU.
  */
 static bool
 two_cpus(cpu_set_t *first, cpu_set_t *second)
