@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit/child.h"
+#include "tests/unit/second.h"
 #include "vmem/arena_inner.h"
 #include "vmem/arenas.h"
 #include "vmem/meta.h"
@@ -1126,14 +1127,6 @@ walk_slowly(void *arg)
 	return NULL;
 }
 
-static void *
-wait_for_end(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
 static unsigned nreported;
 
 /* The walk goes on in a child of a child. */
@@ -1152,7 +1145,7 @@ fork_in_walk(void *arena, void *start, size_t size)
 			_exit(status != 0);
 		}
 		/* fork() takes the locks in a process with threads only. */
-		pthread_create(&(pthread_t){0}, NULL, wait_for_end, NULL);
+		second_start();
 	}
 	ck_assert(!list_empty(&((vmem_t *)arena)->walkers));
 	vmem_free(arena, start, size);
@@ -1168,7 +1161,7 @@ START_TEST(a_walk_goes_on_in_a_forked_child_that_forks)
 		ck_assert_ptr_nonnull(vmem_alloc(arena, 64, VM_NOSLEEP));
 	pid = fork();
 	if (pid == 0) {
-		pthread_create(&(pthread_t){0}, NULL, wait_for_end, NULL);
+		second_start();
 		vmem_walk(
 		    arena, VMEM_ALLOC | VMEM_REENTRANT, fork_in_walk, arena);
 		_exit(nreported != 10 || !list_empty(&arena->walkers) ||
