@@ -11,8 +11,8 @@ draws two rows of a table in this folder's README, whose first cells are TIME an
 MEMORY; NOTE names the programs, the machine and the date.  README's picture is
 
 	tests/bench/chart.py tests/bench/README.md \\
-	    'time, minimum of the rounds, Zen 3' 'peak RSS, median, Zen 3' \\
-	    '38 programs outside this tree, AMD EPYC (Zen 3), 26 November 2026' \\
+	    'time, minimum of the rounds, EPYC' 'peak RSS, median, EPYC' \\
+	    '31 programs outside this tree, AMD EPYC, 30 November 2026' \\
 	    >tests/bench/chart.svg
 """
 
