@@ -15,6 +15,11 @@ B=build/often
 PROGRAMS=(
 	"true"
 	"cat /dev/null"
+	"ls -l /usr/bin"
+	"sort -r Makefile"
+	"find umem"
+	"awk '{ n[\$1]++ } END { print length(n) }' Makefile"
+	"xz -0 -T2 -c build/libumem_malloc.so.1"
 	"perl -e 'my @a = map { [\$_, \"x\$_\"] } 1 .. 20000'"
 	"python3 -c 'print(sum(len(str(i)) for i in range(100000)))'"
 	"git log --stat -n 100"
@@ -22,13 +27,14 @@ PROGRAMS=(
 	"gcc -O1 -I. -D_GNU_SOURCE -c -o $B/some.o umem/base/size_class.c"
 	"apt list --installed" # C++
 	"build/bench/larson 0.2"
+	"build/bench/latency 0.1 2"
 	"build/bench/churn 0.1"
 	"build/bench/cubes 0.1"
 )
 
 mkdir -p $B
 cc -O2 -fPIC -c -o $B/hook.o tools/build/often.c
-make -s all build/bench/larson build/bench/churn build/bench/cubes
+make -s all build/bench/larson build/bench/churn build/bench/cubes build/bench/latency
 make -s "B=$B" 'CFLAGS=-O2 -g -finstrument-functions' "LDFLAGS=$B/hook.o" \
     $B/libumem_malloc.so.1
 nm $B/libumem_malloc.so.1 | sed -nE 's/^0*([0-9a-f]+) [tT] /\1 /p' | sort >$B/names
