@@ -111,7 +111,7 @@ large_free(void *p, size_t bytes)
 	heap_free(p, bytes);
 }
 
-static void *
+static void
 block_resized(void *p, size_t oldbytes, size_t bytes)
 {
 	page_map_enter_large(p, bytes);
@@ -119,7 +119,6 @@ block_resized(void *p, size_t oldbytes, size_t bytes)
 		account_add(&account.large, bytes - oldbytes);
 	else
 		account_sub(&account.large, oldbytes - bytes);
-	return p;
 }
 
 /*
@@ -173,8 +172,6 @@ large_alloc_copy(void *p, size_t oldbytes, size_t size)
 	bool zeroed;
 	void *q;
 
-	if (bytes < size)
-		return NULL;
 	if (oldbytes < LARGE_MOVE_MIN)
 		q = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 	else
@@ -205,13 +202,9 @@ large_resize(void *p, size_t oldbytes, size_t size)
 
 	if (bytes < size)
 		return NULL;
-	if (bytes == oldbytes)
-		return p;
-	if (bytes < oldbytes)
-		return heap_shrink(p, oldbytes, bytes)
-			   ? block_resized(p, oldbytes, bytes)
-			   : p;
-	if (large_grow(p, oldbytes, bytes, &zeroed))
+	if (bytes < oldbytes && heap_shrink(p, oldbytes, bytes))
+		block_resized(p, oldbytes, bytes);
+	if (bytes <= oldbytes || large_grow(p, oldbytes, bytes, &zeroed))
 		return p;
 	q = large_alloc_copy(p, oldbytes, size);
 	if (q != NULL)

@@ -58,7 +58,7 @@ void *large_resize(void *p, size_t bytes, size_t size);
 
 /*
  * Allocates a large block and copies oldbytes bytes from p into it.  Returns
- * NULL if there is no memory.
+ * NULL if there is no memory.  The size is at most PTRDIFF_MAX.
  */
 void *large_alloc_copy(void *p, size_t oldbytes, size_t size);
 

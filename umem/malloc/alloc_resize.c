@@ -147,8 +147,11 @@ resize_boot(const char *p, size_t size)
 static void *
 resize_large(void *p, size_t bytes, size_t size, uint32_t sample)
 {
-	void *q = resize_large_once(p, bytes, size, sample);
+	void *q;
 
+	if (align_up(size, HEAP_UNIT) == bytes && sample == 0)
+		return p;
+	q = resize_large_once(p, bytes, size, sample);
 	for (unsigned i = 0;
 	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		q = resize_large_once(p, bytes, size, sample);

@@ -59,6 +59,14 @@ size=$(readelf -SW "$SHIM" | sed 's/^ *\[ *[0-9]*\] *//' |
     awk '$1 == ".text.often" { print $5 }')
 most_code "KiB of functions that common programs call" "$((0x${size:-ffffff} / 1024))" 78
 
+# They, the constants and the tables of the loader are on at most three times 64
+# KiB, which the kernel maps at once.  More means that often.ld is old.
+resident=$(LD_PRELOAD="$SHIM" awk -v name="$(basename "$(readlink -f "$SHIM")")" '
+    index($0, name) { code = $2 ~ /x/ } code && $1 == "Rss:" { n += $2; code = 0 }
+    END { print n + 0 }' /proc/self/smaps)
+[ "$resident" -gt 0 ] || { echo "no code of the library is resident"; status=1; }
+most_code "KiB of the code that are resident" "$resident" 192
+
 cat >count.c <<'END'
 /*
  * Runs a program and writes the number of its system calls, and of the pages
