@@ -12,7 +12,7 @@ MEMORY; NOTE names the programs, the machine and the date.  README's picture is
 
 	tests/bench/chart.py tests/bench/README.md \\
 	    'time, minimum of the rounds, EPYC' 'peak RSS, median, EPYC' \\
-	    '31 programs outside this tree, AMD EPYC, 30 November 2026' \\
+	    '31 programs outside this tree, AMD EPYC, 1 December 2026' \\
 	    >tests/bench/chart.svg
 """
 
